@@ -1,0 +1,9 @@
+//! fawn: an agent harness behind a C ABI.
+//!
+//! The layers, each of which may use only those above it:
+//!
+//! - [`protocol`]: every JSON shape that crosses the ABI.
+//! - [`state`]: channels, reducers, the message fold. Pure.
+
+pub mod protocol;
+pub mod state;

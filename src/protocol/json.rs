@@ -1,0 +1,52 @@
+//! Text to JSON values, with the limits that hold for every input.
+
+use serde_json::Value;
+
+use super::error::{Error, ErrorCode};
+
+/// Largest text that is accepted, in bytes.
+pub const MAX_BYTES: usize = 1 << 30;
+/// Deepest nesting that is accepted.
+pub const MAX_DEPTH: usize = 128;
+
+/// Parses one JSON document.
+///
+/// # Errors
+/// [`ErrorCode::TooLarge`], [`ErrorCode::JsonDepth`] or [`ErrorCode::JsonSyntax`]; the message says line and column.
+pub fn parse(text: &str) -> Result<Value, Error> {
+    if text.len() > MAX_BYTES {
+        return Err(Error::new(
+            ErrorCode::TooLarge,
+            format!("{} bytes are more than 1 GiB", text.len()),
+        ));
+    }
+    serde_json::from_str(text).map_err(|error| syntax(text, &error))
+}
+
+/// Maps a parser failure to its code.
+pub fn syntax(text: &str, error: &serde_json::Error) -> Error {
+    let (line, column) = (error.line(), error.column());
+    let what = error.to_string();
+    let what = what.split(" at line ").next().unwrap_or_default();
+    if text.trim_ascii().is_empty() {
+        Error::new(
+            ErrorCode::JsonSyntax,
+            "the text is empty where JSON is needed",
+        )
+    } else if what.contains("recursion limit") {
+        Error::new(
+            ErrorCode::JsonDepth,
+            format!("JSON is nested deeper than {MAX_DEPTH} at line {line}, column {column}"),
+        )
+    } else {
+        Error::new(
+            ErrorCode::JsonSyntax,
+            format!("no JSON: {what} at line {line}, column {column}"),
+        )
+    }
+}
+
+/// Escapes one member name for a JSON pointer.
+pub fn pointer_token(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,5 @@
+//! Every JSON shape that crosses the ABI.
+
+pub mod error;
+pub mod json;
+pub mod message;
