@@ -3,3 +3,4 @@
 pub mod error;
 pub mod json;
 pub mod message;
+pub mod time;

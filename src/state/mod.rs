@@ -3,3 +3,4 @@
 pub mod channels;
 pub mod delta;
 pub mod ids;
+pub mod update;

@@ -1,0 +1,12 @@
+//! Traits to the outside, and the values that pass through them. Adapters implement them; only the runtime calls them.
+
+pub mod checkpoint;
+pub mod clock;
+pub mod model;
+pub mod tool;
+
+use std::future::Future;
+use std::pin::Pin;
+
+/// A boxed future, for the `dyn` twins of the ports.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
