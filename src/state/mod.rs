@@ -3,4 +3,6 @@
 pub mod channels;
 pub mod delta;
 pub mod ids;
+pub mod reducers;
 pub mod update;
+pub mod values;
