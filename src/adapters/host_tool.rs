@@ -36,7 +36,9 @@ impl HostTool {
                 description: config.description,
                 parameters: Value::Object(parameters),
             },
-            deadline: config.deadline_ms.map_or(DEFAULT_DEADLINE, Duration::from_millis),
+            deadline: config
+                .deadline_ms
+                .map_or(DEFAULT_DEADLINE, Duration::from_millis),
             return_direct: config.return_direct,
         }
     }
@@ -52,7 +54,12 @@ impl Tool for HostTool {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        let ToolInvocation { call_id, name, args, run } = invocation;
+        let ToolInvocation {
+            call_id,
+            name,
+            args,
+            run,
+        } = invocation;
         let args = serde_json::to_string(&args).expect("a JSON object always serialises");
         let opened = run.host.open(HostCall {
             kind: HostCallKind::Tool,
@@ -84,7 +91,12 @@ impl Tool for HostTool {
 fn answer(value: Value) -> ToolOutcome {
     let mut map = match value {
         Value::Object(map) if map.contains_key("content") => map,
-        other => return ToolOutcome::Answer(ToolAnswer { content: content(other), ..ToolAnswer::default() }),
+        other => {
+            return ToolOutcome::Answer(ToolAnswer {
+                content: content(other),
+                ..ToolAnswer::default()
+            });
+        }
     };
     let update = match map.shift_remove("update") {
         None | Some(Value::Null) => None,
@@ -92,7 +104,10 @@ fn answer(value: Value) -> ToolOutcome {
             Ok(update) => Some(update),
             Err(error) => {
                 let path = error.path.unwrap_or_default();
-                return ToolOutcome::Failed(format!("bad update at /ok/update{path}: {}", error.message));
+                return ToolOutcome::Failed(format!(
+                    "bad update at /ok/update{path}: {}",
+                    error.message
+                ));
             }
         },
     };

@@ -60,8 +60,14 @@ impl Assembly {
     /// # Errors
     /// `Conflict` when two tools or two middlewares share a name, `AssemblyInvalid` when a tool's schema is none.
     pub fn new(parts: AssemblyParts) -> Result<Self, Error> {
-        let AssemblyParts { model, system_prompt, tools, middleware, recursion_limit, needs_host } =
-            parts;
+        let AssemblyParts {
+            model,
+            system_prompt,
+            tools,
+            middleware,
+            recursion_limit,
+            needs_host,
+        } = parts;
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
         for (place, tool) in tools.into_iter().enumerate() {
@@ -78,7 +84,10 @@ impl Assembly {
             entries.push(ToolEntry { tool, check });
         }
         for (place, part) in middleware.iter().enumerate() {
-            if middleware[..place].iter().any(|earlier| earlier.name() == part.name()) {
+            if middleware[..place]
+                .iter()
+                .any(|earlier| earlier.name() == part.name())
+            {
                 return Err(Error::at(
                     ErrorCode::Conflict,
                     format!("/middleware/{place}"),
@@ -87,7 +96,9 @@ impl Assembly {
             }
         }
         let having = |pick: fn(&dyn Middleware) -> bool| -> Vec<usize> {
-            (0..middleware.len()).filter(|place| pick(middleware[*place].as_ref())).collect()
+            (0..middleware.len())
+                .filter(|place| pick(middleware[*place].as_ref()))
+                .collect()
         };
         let reversed = |mut places: Vec<usize>| {
             places.reverse();
@@ -100,12 +111,18 @@ impl Assembly {
             reversed(having(|part| part.hooks().after_agent)),
         ];
         let wrappers = |pick: fn(&dyn Middleware) -> bool| {
-            having(pick).into_iter().map(|place| middleware[place].clone()).collect()
+            having(pick)
+                .into_iter()
+                .map(|place| middleware[place].clone())
+                .collect()
         };
         Ok(Assembly {
             model,
             system_prompt,
-            tool_specs: entries.iter().map(|entry| entry.tool.spec().clone()).collect(),
+            tool_specs: entries
+                .iter()
+                .map(|entry| entry.tool.spec().clone())
+                .collect(),
             recursion_limit: recursion_limit.unwrap_or(DEFAULT_RECURSION_LIMIT),
             needs_host,
             tools: entries,
@@ -124,7 +141,9 @@ impl Assembly {
 
     /// The middlewares that have a state hook, in the order in which they run.
     pub fn hook(&self, hook: Hook, position: usize) -> Option<&Arc<dyn Middleware>> {
-        self.hooks[hook as usize].get(position).map(|place| &self.middleware[*place])
+        self.hooks[hook as usize]
+            .get(position)
+            .map(|place| &self.middleware[*place])
     }
 
     /// The middlewares that wrap model calls, outermost first.

@@ -114,8 +114,11 @@ impl RunMachine {
         match result {
             Ok(response) => self.phase = Phase::Replied(message_id, Box::new(response)),
             Err(failure) => {
-                let end =
-                    End { status: RunStatus::Error, error: Some(failure.error), cancel_reason: None };
+                let end = End {
+                    status: RunStatus::Error,
+                    error: Some(failure.error),
+                    cancel_reason: None,
+                };
                 self.keep_partial(&message_id, failure.partial.as_deref(), "error", end);
             }
         }
@@ -168,14 +171,20 @@ impl RunMachine {
         finished: Vec<Option<ToolOutcome>>,
         reason: Option<String>,
     ) {
-        let end = End { status: RunStatus::Interrupted, error: None, cancel_reason: reason };
+        let end = End {
+            status: RunStatus::Interrupted,
+            error: None,
+            cancel_reason: reason,
+        };
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::AwaitModel(message_id) => {
                 self.keep_partial(&message_id, partial, "cancelled", end);
             }
             Phase::AwaitTools(calls) => {
                 let ended = calls.into_iter().zip(finished);
-                let kept = ended.filter_map(|(call, outcome)| Some((call, outcome?))).collect();
+                let kept = ended
+                    .filter_map(|(call, outcome)| Some((call, outcome?)))
+                    .collect();
                 self.phase = Phase::KeepResults(kept, Box::new(end));
             }
             _ => self.finish(end),
@@ -213,14 +222,21 @@ impl RunMachine {
                     purpose: Purpose::Lead,
                     system: self.assembly.system_prompt.clone(),
                     // A removal that a replace-all left in the list is no message for a model.
-                    messages: view.messages().filter(|m| m.kind() != Kind::Remove).cloned().collect(),
+                    messages: view
+                        .messages()
+                        .filter(|m| m.kind() != Kind::Remove)
+                        .cloned()
+                        .collect(),
                     tools: self.assembly.tool_specs.clone(),
                     tool_choice: None,
                     attempt: 0,
                     run: self.options.context.clone(),
                 };
                 self.phase = Phase::AwaitModel(message_id.clone());
-                Ok(Some(Step::CallModel(Box::new(ModelCall { request, message_id }))))
+                Ok(Some(Step::CallModel(Box::new(ModelCall {
+                    request,
+                    message_id,
+                }))))
             }
             Phase::Replied(message_id, response) => {
                 self.stage_reply(&message_id, *response, state, ids)?;
@@ -229,7 +245,9 @@ impl RunMachine {
             }
             Phase::Decide => {
                 // EX-5: no calls, the agent is done; open calls, they are run; all answered, the model is asked again.
-                let has_calls = self.last_calls(state).is_some_and(|calls| !calls.is_empty());
+                let has_calls = self
+                    .last_calls(state)
+                    .is_some_and(|calls| !calls.is_empty());
                 let next = if !has_calls {
                     Phase::Hooks(Hook::AfterAgent, 0)
                 } else if self.open_calls(state).is_empty() {
@@ -256,7 +274,9 @@ impl RunMachine {
                     ToolOutcome::Failed(_) => false,
                 });
                 let direct = results.iter().all(|(call, _)| {
-                    self.assembly.tool(&call.name).is_some_and(|entry| entry.tool.return_direct())
+                    self.assembly
+                        .tool(&call.name)
+                        .is_some_and(|entry| entry.tool.return_direct())
                 });
                 match self.stage_tools(results, state, ids) {
                     Ok(()) => {
@@ -312,9 +332,9 @@ impl RunMachine {
                     usage: self.usage.clone(),
                 })))
             }
-            Phase::AwaitModel(_) | Phase::AwaitTools(_) | Phase::Saving(_) | Phase::Ended => {
-                Err(Error::new(ErrorCode::Internal, "the machine was asked out of turn"))
-            }
+            Phase::AwaitModel(_) | Phase::AwaitTools(_) | Phase::Saving(_) | Phase::Ended => Err(
+                Error::new(ErrorCode::Internal, "the machine was asked out of turn"),
+            ),
         }
     }
 
@@ -339,8 +359,11 @@ impl RunMachine {
         };
         let node = || -> Arc<str> { format!("{}.{}", middleware.name(), hook.name()).into() };
         let failed = |error: Error| {
-            Error::new(ErrorCode::Middleware, format!("{}: {}", node(), error.message))
-                .caused_by(error.code.name())
+            Error::new(
+                ErrorCode::Middleware,
+                format!("{}: {}", node(), error.message),
+            )
+            .caused_by(error.code.name())
         };
         let answer = self.answer.take();
         let context = HookContext {
@@ -397,8 +420,10 @@ impl RunMachine {
         let mut known = HashSet::new();
         for call in &mut fields.tool_calls {
             // A call pairs with its result by id, so each needs one of its own.
-            let usable =
-                call.id.as_deref().is_some_and(|id| !id.trim().is_empty() && !known.contains(id));
+            let usable = call
+                .id
+                .as_deref()
+                .is_some_and(|id| !id.trim().is_empty() && !known.contains(id));
             if !usable {
                 call.id = Some(format!("call_{}", ids.next_id()));
             }
@@ -429,7 +454,11 @@ impl RunMachine {
         let mut messages_only = Vec::with_capacity(results.len());
         for (call, outcome) in results {
             let (message, update) = tool_message(&call, outcome, ids.next_id());
-            let writer = Some(format!("{} ({})", call.name, call.id.as_deref().unwrap_or_default()));
+            let writer = Some(format!(
+                "{} ({})",
+                call.name,
+                call.id.as_deref().unwrap_or_default()
+            ));
             let mut result = StateUpdate::messages(vec![message]);
             result.writer = writer.clone();
             messages_only.push(result.clone());
@@ -443,7 +472,10 @@ impl RunMachine {
         if let Err(error) = staged {
             state.stage(&mut self.overlay, &messages_only, ids)?;
             self.note_tools(messages_only);
-            return Err(Error { path: None, ..error });
+            return Err(Error {
+                path: None,
+                ..error
+            });
         }
         self.note_tools(step);
         Ok(())
@@ -471,7 +503,8 @@ impl RunMachine {
                 response_metadata: partial.response_metadata.clone(),
                 ..ModelReply::default()
             };
-            kept.response_metadata.insert("finish_reason".into(), finish_reason.into());
+            kept.response_metadata
+                .insert("finish_reason".into(), finish_reason.into());
             Message::new(reply_fields(message_id, kept))
         });
         match message {
@@ -492,7 +525,10 @@ impl RunMachine {
         if self.steps >= self.options.recursion_limit {
             return Err(Error::new(
                 ErrorCode::RecursionLimit,
-                format!("the run has used its {} steps", self.options.recursion_limit),
+                format!(
+                    "the run has used its {} steps",
+                    self.options.recursion_limit
+                ),
             ));
         }
         self.steps += 1;
@@ -502,14 +538,19 @@ impl RunMachine {
     /// Whether the thread stands at an ai message with calls that nobody has run: an earlier run ended there.
     fn stopped_at_calls(&self, state: &ThreadState) -> bool {
         let view = state.view(&self.overlay);
-        let stopped = view.last().is_some_and(|last| matches!(last.kind(), Kind::Ai | Kind::Tool));
+        let stopped = view
+            .last()
+            .is_some_and(|last| matches!(last.kind(), Kind::Ai | Kind::Tool));
         stopped && !self.open_calls(state).is_empty()
     }
 
     /// The calls of the last ai message; `None` when there is no such message.
     fn last_calls(&self, state: &ThreadState) -> Option<Vec<ToolCall>> {
         let view = state.view(&self.overlay);
-        let ai = view.messages().rev().find(|message| message.kind() == Kind::Ai)?;
+        let ai = view
+            .messages()
+            .rev()
+            .find(|message| message.kind() == Kind::Ai)?;
         Some(ai.fields().tool_calls.clone())
     }
 
@@ -525,9 +566,7 @@ impl RunMachine {
                 Kind::Ai => {
                     let calls = message.fields().tool_calls.iter();
                     return calls
-                        .filter(|call| {
-                            call.id.as_deref().is_some_and(|id| !answered.contains(id))
-                        })
+                        .filter(|call| call.id.as_deref().is_some_and(|id| !answered.contains(id)))
                         .cloned()
                         .collect();
                 }
@@ -538,7 +577,11 @@ impl RunMachine {
     }
 
     fn end(&mut self, status: RunStatus, error: Option<Error>) {
-        self.finish(End { status, error, cancel_reason: None });
+        self.finish(End {
+            status,
+            error,
+            cancel_reason: None,
+        });
     }
 
     fn finish(&mut self, end: End) {

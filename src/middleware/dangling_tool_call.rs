@@ -34,7 +34,10 @@ impl Middleware for DanglingToolCall {
     }
 
     fn hooks(&self) -> Hooks {
-        Hooks { wrap_model_call: true, ..Hooks::default() }
+        Hooks {
+            wrap_model_call: true,
+            ..Hooks::default()
+        }
     }
 
     fn wrap_model_call<'a>(
@@ -69,7 +72,10 @@ pub(crate) fn repair(messages: &[Message]) -> Option<Vec<Message>> {
                     .filter(|later| later.kind() == Kind::Tool);
                 let mut results: HashMap<&str, VecDeque<&Message>> = HashMap::new();
                 for result in turn {
-                    results.entry(result.fields().tool_call_id.as_str()).or_default().push_back(result);
+                    results
+                        .entry(result.fields().tool_call_id.as_str())
+                        .or_default()
+                        .push_back(result);
                 }
                 out.push(ai.clone());
                 let fields = ai.fields();
@@ -78,9 +84,10 @@ pub(crate) fn repair(messages: &[Message]) -> Option<Vec<Message>> {
                     let stored = results.get_mut(id).and_then(VecDeque::pop_front);
                     out.push(match stored {
                         Some(result) => result.clone(),
-                        None if call.name == UNKNOWN_TOOL => {
-                            no_result(call, "The call named no tool. Use one of the tools on offer.")
-                        }
+                        None if call.name == UNKNOWN_TOOL => no_result(
+                            call,
+                            "The call named no tool. Use one of the tools on offer.",
+                        ),
                         None => no_result(call, "The call was interrupted; there is no result."),
                     });
                 }
@@ -144,7 +151,10 @@ fn sound_calls(message: &Message, index: usize) -> Message {
         }
         call.name = sound_name(&call.name);
     }
-    for (position, call) in std::mem::take(&mut fields.invalid_tool_calls).into_iter().enumerate() {
+    for (position, call) in std::mem::take(&mut fields.invalid_tool_calls)
+        .into_iter()
+        .enumerate()
+    {
         fields.tool_calls.push(ToolCall {
             name: sound_name(call.name.as_deref().unwrap_or_default()),
             args: Map::new(),
@@ -212,31 +222,55 @@ mod tests {
 
     #[test]
     fn a_sound_transcript_passes_as_it_is() {
-        let messages = [human("x"), ai(&[("f", Some("c1")), ("g", Some("c2"))]), tool("c1", "1"), tool("c2", "2"), ai(&[])];
+        let messages = [
+            human("x"),
+            ai(&[("f", Some("c1")), ("g", Some("c2"))]),
+            tool("c1", "1"),
+            tool("c2", "2"),
+            ai(&[]),
+        ];
         assert_eq!(repair(&messages), None);
     }
 
     #[test]
     fn dng_5_and_6_results_are_moved_behind_their_call_and_made_up_where_missing() {
-        let messages = [ai(&[("f", Some("c1")), ("g", Some("c2"))]), human("x"), tool("c2", "2")];
+        let messages = [
+            ai(&[("f", Some("c1")), ("g", Some("c2"))]),
+            human("x"),
+            tool("c2", "2"),
+        ];
         let repaired = repair(&messages).expect("needs repair");
         let found = results(&repaired);
         assert_eq!(found[0].0, "c1");
         assert_eq!(found[1], ("c2".to_owned(), "2".to_owned()));
         assert_eq!(repaired[3].kind(), Kind::Human);
-        assert_eq!(repair(&repaired), None, "DNG-10: repairing twice changes nothing");
+        assert_eq!(
+            repair(&repaired),
+            None,
+            "DNG-10: repairing twice changes nothing"
+        );
     }
 
     #[test]
     fn dng_4_orphans_and_surplus_results_are_left_out() {
-        let messages = [tool("c0", "0"), ai(&[("f", Some("c1"))]), tool("c1", "1"), tool("c1", "again"), tool("zz", "z")];
+        let messages = [
+            tool("c0", "0"),
+            ai(&[("f", Some("c1"))]),
+            tool("c1", "1"),
+            tool("c1", "again"),
+            tool("zz", "z"),
+        ];
         let repaired = repair(&messages).expect("needs repair");
         assert_eq!(results(&repaired), [("c1".to_owned(), "1".to_owned())]);
     }
 
     #[test]
     fn call_ids_repeated_in_later_turns_pair_inside_their_own_turn() {
-        let messages = [ai(&[("f", Some("c1"))]), ai(&[("f", Some("c1"))]), tool("c1", "second")];
+        let messages = [
+            ai(&[("f", Some("c1"))]),
+            ai(&[("f", Some("c1"))]),
+            tool("c1", "second"),
+        ];
         let repaired = repair(&messages).expect("needs repair");
         let found = results(&repaired);
         assert_eq!(found.len(), 2);
@@ -250,8 +284,14 @@ mod tests {
         let repaired = repair(&messages).expect("needs repair");
         let calls = &repaired[0].fields().tool_calls;
         assert_eq!(calls[0].name, UNKNOWN_TOOL);
-        assert_eq!(calls[0].id.as_deref(), Some("deerflow_synthetic_tool_call_0_call_0"));
-        assert_eq!(calls[1].id.as_deref(), Some("deerflow_synthetic_tool_call_0_call_1"));
+        assert_eq!(
+            calls[0].id.as_deref(),
+            Some("deerflow_synthetic_tool_call_0_call_0")
+        );
+        assert_eq!(
+            calls[1].id.as_deref(),
+            Some("deerflow_synthetic_tool_call_0_call_1")
+        );
         assert_eq!(repair(&repaired), None);
     }
 }

@@ -32,7 +32,10 @@ pub struct ChainInputs {}
 
 /// Composes the chain of an assembly.
 pub fn compose(inputs: &ChainInputs) -> Vec<Arc<dyn Middleware>> {
-    CHAIN.iter().filter_map(|(_, build)| build(inputs)).collect()
+    CHAIN
+        .iter()
+        .filter_map(|(_, build)| build(inputs))
+        .collect()
 }
 
 /// One of the four hooks that look at the state and write to it.

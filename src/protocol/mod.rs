@@ -1,5 +1,6 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod canonical;
 pub mod config;
 pub mod decode;
 pub mod error;
@@ -7,4 +8,5 @@ pub mod json;
 pub mod message;
 pub mod model;
 pub mod run;
+pub mod scan;
 pub mod time;

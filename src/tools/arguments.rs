@@ -30,7 +30,11 @@ impl ArgumentCheck {
         #[cfg(feature = "schema-validation")]
         {
             let validator = jsonschema::validator_for(schema).map_err(|error| {
-                Error::at(ErrorCode::AssemblyInvalid, "", format!("no JSON Schema: {error}"))
+                Error::at(
+                    ErrorCode::AssemblyInvalid,
+                    "",
+                    format!("no JSON Schema: {error}"),
+                )
             })?;
             Ok(ArgumentCheck { validator })
         }
@@ -57,14 +61,18 @@ impl ArgumentCheck {
                     .iter_errors(&value)
                     .take(MAX_FAULTS)
                     .map(|error| {
-                        let text: String = error.to_string().chars().take(MAX_FAULT_CHARS).collect();
+                        let text: String =
+                            error.to_string().chars().take(MAX_FAULT_CHARS).collect();
                         match error.instance_path().as_str() {
                             "" => text,
                             path => format!("{path}: {text}"),
                         }
                     })
                     .collect();
-                return Err(format!("the arguments do not fit the tool: {}", faults.join("; ")));
+                return Err(format!(
+                    "the arguments do not fit the tool: {}",
+                    faults.join("; ")
+                ));
             }
             match value {
                 Value::Object(args) => Ok(args),
@@ -90,11 +98,22 @@ mod tests {
 
     #[test]
     fn faults_name_the_place() {
-        let schema = json!({"type":"object","properties":{"city":{"type":"string"}},"required":["city"]});
+        let schema =
+            json!({"type":"object","properties":{"city":{"type":"string"}},"required":["city"]});
         let check = ArgumentCheck::compile(&schema).expect("a schema");
         assert!(check.check(args(json!({"city":"Paris"}))).is_ok());
-        assert!(check.check(args(json!({"city":7}))).expect_err("wrong type").contains("/city"));
-        assert!(check.check(args(json!({}))).expect_err("missing").contains("city"));
+        assert!(
+            check
+                .check(args(json!({"city":7})))
+                .expect_err("wrong type")
+                .contains("/city")
+        );
+        assert!(
+            check
+                .check(args(json!({})))
+                .expect_err("missing")
+                .contains("city")
+        );
     }
 
     #[test]

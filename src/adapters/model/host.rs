@@ -27,7 +27,9 @@ impl HostModel {
     pub fn new(config: &HostModelConfig) -> Self {
         HostModel {
             name: config.model.clone().unwrap_or_else(|| "host".to_owned()),
-            deadline: config.deadline_ms.map_or(DEFAULT_DEADLINE, Duration::from_millis),
+            deadline: config
+                .deadline_ms
+                .map_or(DEFAULT_DEADLINE, Duration::from_millis),
         }
     }
 }
@@ -124,17 +126,25 @@ fn deltas(value: Value) -> Result<Vec<ModelDelta>, Error> {
         #[serde(default)]
         tool_call: Option<CallPiece>,
     }
-    let Piece { text, reasoning, tool_call } = from_value(value)?;
+    let Piece {
+        text,
+        reasoning,
+        tool_call,
+    } = from_value(value)?;
     let call = tool_call.map(|piece| ModelDelta::ToolCall {
         index: piece.index,
         id: piece.id,
         name: piece.name,
         args: piece.args,
     });
-    Ok([reasoning.map(ModelDelta::Reasoning), text.map(ModelDelta::Text), call]
-        .into_iter()
-        .flatten()
-        .collect())
+    Ok([
+        reasoning.map(ModelDelta::Reasoning),
+        text.map(ModelDelta::Text),
+        call,
+    ]
+    .into_iter()
+    .flatten()
+    .collect())
 }
 
 /// Checks an emitted delta when the host hands it in, so that the host hears of a mistake at once.
@@ -199,8 +209,13 @@ fn reply(value: Value) -> Result<ModelReply, Error> {
         Value::String(text) => from_value(json!({ "content": text }))?,
         other => from_value(other)?,
     };
-    if !matches!(parsed.content, Value::Null | Value::String(_) | Value::Array(_)) {
-        return Err(wrong_type(&parsed.content, "text or a list of content blocks").below("/content"));
+    if !matches!(
+        parsed.content,
+        Value::Null | Value::String(_) | Value::Array(_)
+    ) {
+        return Err(
+            wrong_type(&parsed.content, "text or a list of content blocks").below("/content"),
+        );
     }
     let mut reply = ModelReply {
         content: parsed.content,
@@ -217,7 +232,9 @@ fn reply(value: Value) -> Result<ModelReply, Error> {
         ..ModelReply::default()
     };
     if let Some(reasoning) = parsed.reasoning {
-        reply.additional_kwargs.insert("reasoning_content".into(), reasoning.into());
+        reply
+            .additional_kwargs
+            .insert("reasoning_content".into(), reasoning.into());
     }
     for Call { name, args, id, .. } in parsed.tool_calls {
         let object = match args {

@@ -1,1 +1,2 @@
 //! Model providers.
+pub mod host;
