@@ -13,6 +13,8 @@
 pub mod adapters;
 pub mod agent;
 pub mod middleware;
+#[allow(unsafe_code, reason = "system calls that std does not offer")]
+mod os;
 pub mod ports;
 pub mod protocol;
 pub mod runtime;

@@ -73,6 +73,8 @@ pub struct RunMachine {
     overlay: Overlay,
     phase: Phase,
     answer: Option<EffectAnswer>,
+    /// A cancellation that waits for the next boundary.
+    pending_end: Option<Box<End>>,
     steps: u32,
     usage: Usage,
     notes: Vec<Note>,
@@ -88,6 +90,7 @@ impl RunMachine {
             overlay: Overlay::new(),
             phase,
             answer: None,
+            pending_end: None,
             steps: 0,
             usage: Usage::default(),
             notes: Vec::new(),
@@ -187,8 +190,19 @@ impl RunMachine {
                     .collect();
                 self.phase = Phase::KeepResults(kept, Box::new(end));
             }
-            _ => self.finish(end),
+            other => {
+                // What has arrived is stored first; the run ends where it would begin something new.
+                self.phase = other;
+                self.pending_end.get_or_insert(Box::new(end));
+            }
         }
+    }
+
+    /// The tokens of the run so far, with those of a reply that is not counted yet.
+    pub fn usage_with(&self, reply: &Usage) -> Usage {
+        let mut total = self.usage.clone();
+        total.add(reply);
+        total
     }
 
     fn advance(
@@ -197,6 +211,17 @@ impl RunMachine {
         state: &ThreadState,
         ids: &mut dyn IdSource,
     ) -> Result<Option<Step>, Error> {
+        let begins_something = matches!(
+            phase,
+            Phase::Start(_)
+                | Phase::Hooks(Hook::BeforeAgent | Hook::BeforeModel, _)
+                | Phase::CallModel
+                | Phase::CallTools
+        );
+        if begins_something && let Some(end) = self.pending_end.take() {
+            self.finish(*end);
+            return Ok(None);
+        }
         match phase {
             Phase::Start(input) => {
                 let entry = match &input {

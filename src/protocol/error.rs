@@ -128,6 +128,8 @@ error_codes! {
     DeadlineExceeded = -505, "deadline_exceeded";
     /// The run's queue was freed while it was needed.
     QueueClosed = -506, "queue_closed";
+    /// What was handed in before has not been taken yet; try again later.
+    Behind = -507, "behind";
 
     /// The model endpoint refused the credentials.
     ModelAuth = -601, "model_auth";
