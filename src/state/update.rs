@@ -132,6 +132,7 @@ impl StateUpdate {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use serde_json::json;
 
