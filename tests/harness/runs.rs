@@ -1,0 +1,1 @@
+//! Whole runs through the runtime's facade.
