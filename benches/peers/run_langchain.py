@@ -28,7 +28,7 @@ MESSAGES_PER_RUN = 4
 
 
 class Scripted(BaseChatModel):
-    """Asks for the tool unless the last message is the tool's result, so that any number of turns on one thread work."""
+    """Asks for the tool unless the last message is its result, so that any number of turns on one thread work."""
 
     @property
     def _llm_type(self) -> str:
@@ -83,7 +83,9 @@ def main() -> None:
 
     def fresh() -> Any:
         # A saver keeps every checkpoint for ever; a fresh one per round keeps rounds comparable.
-        return create_agent(Scripted(), [add], system_prompt="You add numbers with the tool.", checkpointer=InMemorySaver())
+        return create_agent(
+            Scripted(), [add], system_prompt="You add numbers with the tool.", checkpointer=InMemorySaver()
+        )
 
     warm = fresh()
     for n in range(min(runs, 50)):

@@ -10,15 +10,142 @@ from typing import Any
 
 REMOVE_ALL = "__remove_all__"
 IDS = ["a", "b", "c", "d"]
-ODD_IDS = ["", " ", "ö", "😀", "e\u0301", "1", "it's", 'q"\\\n', "x\u0000y", 1, 0, -1, 2**53, 2**63, 1.0, 1.5, 1e16, -0.0, "1.0", REMOVE_ALL]
+ODD_IDS = [
+    "",
+    " ",
+    "ö",
+    "😀",
+    "e\u0301",
+    "1",
+    "it's",
+    'q"\\\n',
+    "x\u0000y",
+    1,
+    0,
+    -1,
+    2**53,
+    2**63,
+    1.0,
+    1.5,
+    1e16,
+    -0.0,
+    "1.0",
+    REMOVE_ALL,
+]
 ALLOCATED = [f"00000000-0000-4000-8000-{n:012x}" for n in (1, 2, 3, 10)]
-TEXTS = ["hi", "", "a b", "z\n", "😀👩‍👩‍👧", "日本語", "e\u0301", "\u2028\u2029", "\u0000\u001f", 'q"uo\\te', "</s>", "مرحبا", "\ufeffx", "{}", "null", "x" * 300]
-VALUES = [None, True, False, 0, 1, -1, 1.0, 1.5, -0.0, 1e300, 5e-324, 1e16, 2**53 + 1, 2**63 - 1, 2**64 - 1, -(2**63), "", "s", "ü", [], {}, [1, [2, {"k": None}]], {"k": {"n": [1, 2.5, True]}}]
-HOSTILE = [None, True, False, 0, 5, -1.5, [], {}, [[]], ["user"], ["user", "a", "b"], [None, "x"], [5, "x"], [["user"], "x"], ["user", None], ["user", 5], ["tool", "x"], ["remove", "a"], ["function", "x"], {"content": "x"}, {"role": "user"}, {"data": {"content": "x"}, "type": "human"}, {"role": None, "content": "x"}, {"role": ["user"], "content": "x"}]
+TEXTS = [
+    "hi",
+    "",
+    "a b",
+    "z\n",
+    "😀👩‍👩‍👧",
+    "日本語",
+    "e\u0301",
+    "\u2028\u2029",
+    "\u0000\u001f",
+    'q"uo\\te',
+    "</s>",
+    "مرحبا",
+    "\ufeffx",
+    "{}",
+    "null",
+    "x" * 300,
+]
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    1.0,
+    1.5,
+    -0.0,
+    1e300,
+    5e-324,
+    1e16,
+    2**53 + 1,
+    2**63 - 1,
+    2**64 - 1,
+    -(2**63),
+    "",
+    "s",
+    "ü",
+    [],
+    {},
+    [1, [2, {"k": None}]],
+    {"k": {"n": [1, 2.5, True]}},
+]
+HOSTILE = [
+    None,
+    True,
+    False,
+    0,
+    5,
+    -1.5,
+    [],
+    {},
+    [[]],
+    ["user"],
+    ["user", "a", "b"],
+    [None, "x"],
+    [5, "x"],
+    [["user"], "x"],
+    ["user", None],
+    ["user", 5],
+    ["tool", "x"],
+    ["remove", "a"],
+    ["function", "x"],
+    {"content": "x"},
+    {"role": "user"},
+    {"data": {"content": "x"}, "type": "human"},
+    {"role": None, "content": "x"},
+    {"role": ["user"], "content": "x"},
+]
 HUMAN, AI, SYSTEM = ["user", "human"], ["assistant", "ai"], ["system", "developer"]
-UNKNOWN_ROLES = ["User", "robot", "chat", "AIMessageChunk", "HumanMessageChunk", "constructor", "", "AI", "tool ", 5, True, None]
+UNKNOWN_ROLES = [
+    "User",
+    "robot",
+    "chat",
+    "AIMessageChunk",
+    "HumanMessageChunk",
+    "constructor",
+    "",
+    "AI",
+    "tool ",
+    5,
+    True,
+    None,
+]
 CLASSES = ["HumanMessage", "AIMessage", "SystemMessage", "FunctionMessage", "ToolMessage"]
-ARGUMENTS = ['{"a": 1}', "{}", "", "null", "[]", "[1]", '"s"', "5", "true", "0", '{"a": "\\u00e9"}', '{"a":', "{'a': 1}", '{"a": 1} x', ' {"a": 1.50} ', '{"a": "\n"}', '{"a":1,"a":2}', '{"n": {"m": [1, 2.5, null]}}', "{a: 1}", '{"a": 1e2}', '{"big": 18446744073709551615}', '{"a": "\\ud83d\\ude00"}', "NaN", '{"a": NaN}', '{"a": 1e400}', '{"a": "\\ud800"}']
+ARGUMENTS = [
+    '{"a": 1}',
+    "{}",
+    "",
+    "null",
+    "[]",
+    "[1]",
+    '"s"',
+    "5",
+    "true",
+    "0",
+    '{"a": "\\u00e9"}',
+    '{"a":',
+    "{'a': 1}",
+    '{"a": 1} x',
+    ' {"a": 1.50} ',
+    '{"a": "\n"}',
+    '{"a":1,"a":2}',
+    '{"n": {"m": [1, 2.5, null]}}',
+    "{a: 1}",
+    '{"a": 1e2}',
+    '{"big": 18446744073709551615}',
+    '{"a": "\\ud83d\\ude00"}',
+    "NaN",
+    '{"a": NaN}',
+    '{"a": 1e400}',
+    '{"a": "\\ud800"}',
+]
 
 
 class Generator:
@@ -49,7 +176,9 @@ class Generator:
 
     def existing(self) -> Any:
         if self.wild(0.1):
-            return self.pick([None, "x", "", {}, 0, False, {"role": "user", "content": "x"}, {"role": "robot", "content": ""}])
+            return self.pick(
+                [None, "x", "", {}, 0, False, {"role": "user", "content": "x"}, {"role": "robot", "content": ""}]
+            )
         return [self.message() for _ in range(self.count(6))]
 
     def update(self) -> Any:
@@ -101,7 +230,11 @@ class Generator:
         message = self.members(role)
         if form < 0.3 and role not in SYSTEM[1:]:
             classes = {"user": 0, "human": 0, "assistant": 1, "ai": 1, "system": 2, "function": 3, "tool": 4}
-            name = CLASSES[classes.get(role, 0)] if role in classes or self.tame else self.pick(["ChatMessage", "Nothing", "BaseMessage", 5])
+            name = (
+                CLASSES[classes.get(role, 0)]
+                if role in classes or self.tame
+                else self.pick(["ChatMessage", "Nothing", "BaseMessage", 5])
+            )
             if self.chance(0.2) and isinstance(name, str):
                 name += "Chunk"
             if self.wild(0.1):
@@ -127,12 +260,21 @@ class Generator:
     def role(self) -> Any:
         if self.wild(0.06):
             return self.pick(UNKNOWN_ROLES)
-        return self.rng.choices([self.pick(HUMAN), self.pick(AI), self.pick(SYSTEM), "tool", "function"], [30, 40, 10, 15, 5])[0]
+        return self.rng.choices(
+            [self.pick(HUMAN), self.pick(AI), self.pick(SYSTEM), "tool", "function"], [30, 40, 10, 15, 5]
+        )[0]
 
     def envelope(self, name: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
         envelope = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", name], "kwargs": kwargs}
         if self.wild(0.12):
-            key, values = self.pick([("lc", [0, 2, None, True, 1.0]), ("type", ["not_implemented", None]), ("id", [[], None, ["AIMessage"], [5]]), ("kwargs", [None, [], dict(envelope), {}])])
+            key, values = self.pick(
+                [
+                    ("lc", [0, 2, None, True, 1.0]),
+                    ("type", ["not_implemented", None]),
+                    ("id", [[], None, ["AIMessage"], [5]]),
+                    ("kwargs", [None, [], dict(envelope), {}]),
+                ]
+            )
             envelope[key] = self.pick(values)
         return envelope
 
@@ -141,7 +283,14 @@ class Generator:
             return self.pick(VALUES)
         if self.chance(0.7):
             return self.pick(TEXTS)
-        blocks = [{"type": "text", "text": self.pick(TEXTS)}, self.pick(TEXTS), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}, {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}, {"type": "text", "text": "c", "cache_control": {"type": "ephemeral"}}, {"k": self.pick(VALUES)}]
+        blocks = [
+            {"type": "text", "text": self.pick(TEXTS)},
+            self.pick(TEXTS),
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+            {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
+            {"type": "text", "text": "c", "cache_control": {"type": "ephemeral"}},
+            {"k": self.pick(VALUES)},
+        ]
         if self.wild(0.1):
             blocks.append(self.pick(VALUES))
         return [self.pick(blocks) for _ in range(self.count(3))]
@@ -155,9 +304,13 @@ class Generator:
         elif self.wild(0.1):
             message["id"] = self.pick([None, True, [], {}])
         if role == "tool" and not self.wild(0.05):
-            message["tool_call_id"] = self.pick(["c1", "c2", "", "ü"]) if self.chance(0.9) else self.pick([5, 1.5, 2**63])
+            message["tool_call_id"] = (
+                self.pick(["c1", "c2", "", "ü"]) if self.chance(0.9) else self.pick([5, 1.5, 2**63])
+            )
             if self.chance(0.3):
-                message["status"] = self.pick(["success", "error", None]) if not self.wild(0.2) else self.pick(["weird", 1])
+                message["status"] = (
+                    self.pick(["success", "error", None]) if not self.wild(0.2) else self.pick(["weird", 1])
+                )
             if self.chance(0.2):
                 message["artifact"] = self.pick(VALUES)
         if role == "function" and not self.wild(0.1):
@@ -169,10 +322,28 @@ class Generator:
         if self.chance(0.1):
             message["additional_kwargs"] = self.additional_kwargs()
         if self.chance(0.1):
-            message["response_metadata"] = self.pick([{}, {"model": "m"}, {"usage": {"n": 1}}, None]) if not self.wild(0.2) else self.pick(VALUES)
+            message["response_metadata"] = (
+                self.pick([{}, {"model": "m"}, {"usage": {"n": 1}}, None]) if not self.wild(0.2) else self.pick(VALUES)
+            )
         for _ in range(2):
             if self.chance(0.1):
-                message[self.pick(["foo", "usage_metadata", "invalid_tool_calls", "refusal", "example", "kwargs", "tool_call_chunks", "ü", "", "status", "artifact"])] = self.pick(VALUES)
+                message[
+                    self.pick(
+                        [
+                            "foo",
+                            "usage_metadata",
+                            "invalid_tool_calls",
+                            "refusal",
+                            "example",
+                            "kwargs",
+                            "tool_call_chunks",
+                            "ü",
+                            "",
+                            "status",
+                            "artifact",
+                        ]
+                    )
+                ] = self.pick(VALUES)
         if self.wild(0.02):
             message[self.pick(["message_type", "tool_call_id", "lc"])] = self.pick(VALUES)
         return message
@@ -197,8 +368,16 @@ class Generator:
 
     def openai_call(self, anything: bool) -> Any:
         """`anything`: where malformed arguments are kept instead of refused."""
-        arguments = self.pick(ARGUMENTS) if anything or self.wild(0.3) else self.pick(['{"a": 1}', "{}", '{"q": "ü", "n": [1.5, null]}'])
-        call: dict[str, Any] = {"id": self.pick(["c1", "c2", None, ""]), "type": "function", "function": {"name": self.pick(["f", "task", "ü"]), "arguments": arguments}}
+        arguments = (
+            self.pick(ARGUMENTS)
+            if anything or self.wild(0.3)
+            else self.pick(['{"a": 1}', "{}", '{"q": "ü", "n": [1.5, null]}'])
+        )
+        call: dict[str, Any] = {
+            "id": self.pick(["c1", "c2", None, ""]),
+            "type": "function",
+            "function": {"name": self.pick(["f", "task", "ü"]), "arguments": arguments},
+        }
         if self.chance(0.1):
             call["index"] = 0
         if self.wild(0.1):
@@ -210,7 +389,11 @@ class Generator:
     def langchain_call(self) -> Any:
         if self.wild(0.04):
             return self.pick(VALUES)
-        call: dict[str, Any] = {"name": self.pick(["f", "task", ""]), "args": self.pick([{}, {"a": 1}, {"q": "ü", "n": [1.5, None]}]), "id": self.pick(["c1", "c2", None])}
+        call: dict[str, Any] = {
+            "name": self.pick(["f", "task", ""]),
+            "args": self.pick([{}, {"a": 1}, {"q": "ü", "n": [1.5, None]}]),
+            "id": self.pick(["c1", "c2", None]),
+        }
         if self.chance(0.6):
             call["type"] = self.pick(["tool_call", "function", "x"])
         if self.wild(0.12):
@@ -219,10 +402,20 @@ class Generator:
         return call
 
     def dumped(self, role: Any, message: dict[str, Any]) -> dict[str, Any]:
-        """The message with all members that LangChain writes for its class, as a client that stored a thread sends it."""
-        dumped = {"content": message.pop("content"), "additional_kwargs": {}, "response_metadata": {}, "name": None, "id": None}
+        """The message with all members that LangChain writes for its class, as a client sends a stored thread back."""
+        dumped = {
+            "content": message.pop("content"),
+            "additional_kwargs": {},
+            "response_metadata": {},
+            "name": None,
+            "id": None,
+        }
         if role in AI:
-            dumped |= {"tool_calls": [], "invalid_tool_calls": [], "usage_metadata": self.pick([None, {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}])}
+            dumped |= {
+                "tool_calls": [],
+                "invalid_tool_calls": [],
+                "usage_metadata": self.pick([None, {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}]),
+            }
         if role == "tool":
             dumped |= {"artifact": None, "status": "success"}
         return dumped | message

@@ -52,7 +52,7 @@ def odd_arguments(message: dict[str, Any]) -> bool:
 TABLE: list[tuple[str, str, Callable[[dict[str, Any]], bool]]] = [
     (
         "tool-content-as-python-text",
-        "the content of a tool message that is no text and no list of texts and objects becomes str() of it, in Python's notation",
+        "content of a tool message that is no text and no list of texts and objects becomes Python's str() of it",
         python_text_as_content,
     ),
     (
@@ -72,7 +72,7 @@ TABLE: list[tuple[str, str, Callable[[dict[str, Any]], bool]]] = [
     ),
     (
         "function-container",
-        "a tool call that is a text containing 'function', or whose function is no object, is looked into by Python's `in` and indexing",
+        "a tool call whose function is no object is still indexed, as Python indexes texts and lists",
         lambda m: "function" in m and not isinstance(m["function"], dict),
     ),
     (
@@ -87,7 +87,7 @@ TABLE: list[tuple[str, str, Callable[[dict[str, Any]], bool]]] = [
     ),
     (
         "arguments-beyond-json",
-        "Python's JSON takes NaN, Infinity, lone surrogates and integers and exponents of any size in the arguments of a tool call",
+        "in arguments Python's JSON takes NaN, Infinity, lone surrogates, integers and exponents of any size",
         odd_arguments,
     ),
 ]

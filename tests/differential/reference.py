@@ -1,4 +1,4 @@
-"""The reference side: LangGraph's `add_messages` and LangChain's `convert_to_messages`, with ids that can be foreseen."""
+"""The reference side: LangGraph's `add_messages` and LangChain's `convert_to_messages`, with foreseeable ids."""
 
 import json
 import uuid
@@ -58,7 +58,7 @@ def fold(existing: Any, updates: list[Any]) -> tuple[list[Any], list[int]]:
     """
     COUNTER.next = 1
     if not updates:
-        return fresh(existing), []
+        return list(fresh(existing)), []
     if existing is None:
         if updates[0] is None:
             raise ValueError(NULL_WRITE.format("right"))

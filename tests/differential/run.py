@@ -2,12 +2,14 @@
 
     run.py [PATH/TO/libfawn.so] [--cases N] [--seed S] [--seconds T] [--only I] [--no-exclusions]
 
-The library may also be named by FAWN_LIB. Exit code 0 when every case agreed, 1 with the smallest case found that
-differs, 2 when there is nothing to compare with.
+The Python that has the packages is the one that setup.sh prints. The library may also be named by FAWN_LIB. Exit code
+0 when every case agreed, 1 with the smallest case found that differs, 2 when there is nothing to compare with.
 """
 
 import argparse
+import itertools
 import json
+import multiprocessing
 import os
 import random
 import sys
@@ -33,11 +35,9 @@ CODES = [
 ]
 # Codes whose text is the reference's own, word for word.
 SAME_TEXT = {"null_write", "unknown_message_id"}
-ENTRIES = {
-    "tool_calls": ["name", "args", "id", "type"],
-    "invalid_tool_calls": ["type", "id", "name", "args", "error"],
-}
 SHRINK_SECONDS = 20
+# Stands for the row of exclusions.py when none of them is heeded.
+ANY = "any"
 
 
 def outcome(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
@@ -116,10 +116,11 @@ def compare_messages(value: list[Any], answer: Any) -> str | None:
             return f"order of members at /{at}: {list(left)}, fawn {list(right)}"
         if left.get("type") != "ai":
             continue
-        for member, order in ENTRIES.items():
-            for n, entry in enumerate(right.get(member) or []):
-                if "content" in left and isinstance(entry, dict) and set(entry) == set(order) and list(entry) != order:
-                    return f"order of members at /{at}/{member}/{n}: {order}, fawn {list(entry)}"
+        for member in ("tool_calls", "invalid_tool_calls"):
+            entries = left[member] if isinstance(left.get(member), list) else []
+            for n, entry in enumerate(entries):
+                if isinstance(entry, dict) and list(entry) != list(right[member][n]):
+                    return f"order of members at /{at}/{member}/{n}: {list(entry)}, fawn {list(right[member][n])}"
     return None
 
 
@@ -189,12 +190,19 @@ def short(value: Any) -> str:
     return text if len(text) <= 400 else text[:400] + " …"
 
 
-def report(fawn: Fawn, case: dict[str, Any], found: str, skip: Callable[[Any], Any], index: int, seed: int) -> None:
-    smallest = shrink(lambda smaller: skip(smaller) is None and difference(fawn, smaller) is not None, case)
+def report(fawn: Fawn, case: dict[str, Any], found: str, reason: str | None, index: int, seed: int) -> None:
+    """`reason`: the row of exclusions.py that the case is under; the smaller cases stay under it, or under none."""
+
+    def fault(smaller: dict[str, Any]) -> str | None:
+        if excluded(smaller) != reason and reason != ANY:
+            return None
+        return difference(fawn, smaller) if reason in (None, ANY) else survives(fawn, smaller)
+
+    smallest = shrink(lambda smaller: fault(smaller) is not None, case)
     print(f"case {index} of seed {seed} differs: {found}")
     print(f"smallest case found: {json.dumps(smallest, ensure_ascii=False)}")
-    print(f"there: {difference(fawn, smallest)}")
-    print(f"again with: --seed {seed} --only {index}")
+    print(f"there: {fault(smallest)}")
+    print(f"again with: --seed {seed} --only {index}{' --no-exclusions' if reason == ANY else ''}")
 
 
 def arguments() -> argparse.Namespace:
@@ -213,46 +221,65 @@ def main() -> int:
     if not args.library:
         print("no library: give its path, or set FAWN_LIB", file=sys.stderr)
         return 2
+    # Lone surrogates, which the reference lets through, cannot be printed as they are.
+    sys.stdout.reconfigure(errors="backslashreplace")
+    seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
+    # The library is loaded in a child only, so that a crash of it leaves someone to say in which case it was.
+    context = multiprocessing.get_context("fork")
+    index = context.Value("q", 0, lock=False)
+    child = context.Process(target=lambda: sys.exit(compare_cases(args, seed, index)))
+    child.start()
+    child.join()
+    if child.exitcode is not None and child.exitcode < 0:
+        print(f"case {index.value} of seed {seed} ended the process by signal {-child.exitcode}")
+        print(json.dumps(Generator(seed, index.value).case(), ensure_ascii=False))
+        return 1
+    return child.exitcode or 0
+
+
+def compare_cases(args: argparse.Namespace, seed: int, at: Any) -> int:
+    """Compares until enough cases agreed, one differs, or the time is up. `at` holds the number of the case at work."""
     fawn = Fawn(args.library)
     reference.check()
-    seed = random.SystemRandom().randrange(2**32) if args.seed is None else args.seed
     print(f"fawn {fawn.version()} against LangGraph, seed {seed}", flush=True)
-    skip = (lambda case: None) if args.no_exclusions else excluded
 
-    deadline, tally, left_out = time.monotonic() + args.seconds, Counter(), Counter()
-    index = 0 if args.only is None else args.only
-    while sum(tally.values()) < args.cases and time.monotonic() < deadline:
+    deadline = time.monotonic() + args.seconds
+    passed: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    first = 0 if args.only is None else args.only
+    for index in itertools.count(first) if args.only is None else [first]:
+        if passed.total() >= args.cases or time.monotonic() > deadline:
+            break
+        at.value = index
         case = Generator(seed, index).case()
-        reason = skip(case)
-        if reason is None:
-            found = difference(fawn, case)
+        reason = ANY if args.no_exclusions else excluded(case)
+        compared = reason in (None, ANY)
+        found = difference(fawn, case) if compared else survives(fawn, case)
+        if found:
+            report(fawn, case, found, reason, index, seed)
+            print(f"{passed.total()} passed, 1 failed")
+            return 1
+        if compared:
+            passed[case["kind"]] += 1
         else:
             left_out[reason] += 1
-            found = survives(fawn, case)
-        if found:
-            report(fawn, case, found, skip if reason is None else lambda _: None, index, seed)
-            print(f"{sum(tally.values())} passed, 1 failed")
-            return 1
-        if reason is None:
-            tally[case["kind"]] += 1
-        index += 1
-        if args.only is not None:
-            break
     for name, count in sorted(left_out.items()):
         print(f"left out, only called: {count} x {name}")
-    if args.only is None and sum(tally.values()) < args.cases:
+    if args.only is None and passed.total() < args.cases:
         print(f"stopped by the clock after {args.seconds:g} s, before {args.cases} cases")
-    print(", ".join(f"{count} {kind}" for kind, count in sorted(tally.items())))
-    print(f"{sum(tally.values())} passed, 0 failed")
+    print("compared: " + ", ".join(f"{passed[kind]} {kind}" for kind in ("convert", "fold")))
+    print(f"{passed.total()} passed, 0 failed")
     return 0
 
 
 def survives(fawn: Fawn, case: dict[str, Any]) -> str | None:
     """A case whose outcome is not compared must still get an answer or an error object."""
-    if case["kind"] == "convert":
-        call = lambda: fawn.convert(case["messages"])
-    else:
-        call = lambda: fawn.reduce("messages", {k: case[k] for k in ("existing", "updates")})
+
+    def call() -> Any:
+        if case["kind"] == "convert":
+            return fawn.convert(case["messages"])
+        return fawn.reduce("messages", {"existing": case["existing"], "updates": case["updates"]})
+
     try:
         failed = outcome(call)[1]
     except BrokenContract as broken:
