@@ -93,7 +93,8 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
         state,
         saves: Vec::new(),
     };
-    let mut ids = SequentialIds::default();
+    // Beyond what an earlier run on this state may have given.
+    let mut ids = SequentialIds::starting_at(1 + 100 * done.state.next_seq());
     loop {
         match machine.next_step(&done.state, &mut ids) {
             Step::CallModel(call) => {
