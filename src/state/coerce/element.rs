@@ -27,7 +27,10 @@ pub fn element(value: Value) -> Result<Message, Error> {
             })?;
             let [role, content] = pair;
             create(role, content, Map::new()).map_err(|mut error| {
-                let place = |path: String| path.replacen("/content", "/1", 1).replacen("/role", "/0", 1);
+                let place = |path: String| {
+                    path.replacen("/content", "/1", 1)
+                        .replacen("/role", "/0", 1)
+                };
                 error.path = error.path.map(place);
                 error
             })
