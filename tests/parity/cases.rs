@@ -61,7 +61,7 @@ fn parse(line: &str) -> Case {
 
 impl Failure {
     /// The code that the failure maps to, by the table of `state::coerce`.
-    pub fn code(&self) -> ErrorCode {
+    pub fn code(&self, case: &str) -> ErrorCode {
         let says = |part: &str| self.message.contains(part);
         match self.exception.as_str() {
             "JSONDecodeError" => ErrorCode::ArgumentsSyntax,
@@ -76,6 +76,7 @@ impl Failure {
             "ValueError" if says("nexpected message type") => ErrorCode::UnknownRole,
             "ValueError" => ErrorCode::MessageInvalid,
             "TypeError" if says("unhashable type") => ErrorCode::UnknownRole,
+            "TypeError" if case.contains("/container/") => ErrorCode::WrongType,
             "TypeError" if says("missing") => ErrorCode::MessageMember,
             "TypeError" if says("unexpected keyword") => ErrorCode::MessageExtra,
             "TypeError" if says("multiple values") => ErrorCode::MessageExtra,
@@ -86,10 +87,8 @@ impl Failure {
 
     /// Whether the contract names the text of the failure.
     pub fn text_is_named(&self) -> bool {
-        matches!(
-            self.code(),
-            ErrorCode::NullWrite | ErrorCode::UnknownMessageId
-        )
+        let named = ["Must specify non-null", "Attempting to delete"];
+        named.iter().any(|start| self.message.starts_with(start))
     }
 
     /// The wrong members as JSON pointers, one for each member: the branches of a union are one.

@@ -7,3 +7,4 @@
 
 mod cases;
 mod message_cases;
+mod reducers;
