@@ -115,15 +115,12 @@ impl ThreadState {
         let mark = ids.mark();
         let mut staging = Staging::new(&self.messages, &mut overlay.messages);
         let staged = stage_messages(&mut staging, step, ids).and_then(|()| {
-            let mut others: Vec<(Channel, &Write, Option<&str>)> = Vec::new();
-            for update in step {
-                for (channel, write) in &update.writes {
-                    if *channel != Channel::Messages {
-                        others.push((*channel, write, update.writer.as_deref()));
-                    }
-                }
-            }
-            self.channels.stage(&mut overlay.channels, &others)
+            self.channels
+                .stage(&mut overlay.channels, &other_writes(step))
+                .map_err(|error| {
+                    let place = self.failing_update(&overlay.channels, step);
+                    error.below(&format!("/{place}"))
+                })
         });
         match staged {
             Ok(()) => {
@@ -217,11 +214,28 @@ impl ThreadState {
         self.messages.compact();
     }
 
+    /// The update at which a failed step fails: the first that cannot be staged after those before it.
+    fn failing_update(&self, overlay: &ChannelOverlay, step: &[StateUpdate]) -> usize {
+        let fails = |place: &usize| {
+            let writes = other_writes(&step[..=*place]);
+            self.channels.stage(&mut overlay.clone(), &writes).is_err()
+        };
+        (0..step.len()).find(fails).unwrap_or_default()
+    }
+
     fn take_seq(&mut self) -> Seq {
         let seq = self.next_seq;
         self.next_seq += 1;
         seq
     }
+}
+
+/// The writes of one superstep to all channels but `messages`.
+fn other_writes(step: &[StateUpdate]) -> Vec<(Channel, &Write, Option<&str>)> {
+    let writes = step.iter().flat_map(StateUpdate::entries);
+    writes
+        .filter(|(channel, ..)| *channel != Channel::Messages)
+        .collect()
 }
 
 /// Folds the `messages` writes of one superstep.
