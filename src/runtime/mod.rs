@@ -8,6 +8,7 @@ mod ids;
 mod models;
 mod queue;
 mod run;
+mod stores;
 mod sync;
 mod thread;
 mod worker;
@@ -31,7 +32,6 @@ use self::sync::{block_on, lock};
 use self::thread::{OpenThread, ThreadServices, busy, decode_update};
 use self::worker::RunTask;
 use crate::adapters::host_tool::HostTool;
-use crate::adapters::store;
 use crate::adapters::system_clock::{FixedClock, SystemClock};
 use crate::agent::assembly::AssemblyParts;
 use crate::middleware;
@@ -83,12 +83,11 @@ impl Runtime {
             None => Arc::new(SystemClock),
         };
         let driver = Driver::new(config.worker_threads());
-        let stores = store::open(&config.database, driver.is_driven())?;
+        let store = stores::open(&config.database, driver.is_driven())?;
         Ok(Runtime(Arc::new(Inner {
             driver,
             services: Arc::new(ThreadServices {
-                store: stores.store,
-                store_inline: stores.inline,
+                store,
                 clock,
                 ids: Ids::new(testing.ids == IdsConfig::Sequential),
             }),
@@ -482,7 +481,7 @@ impl Runtime {
         {
             return Err(busy(&thread_id));
         }
-        block_on(self.0.services.store_inline.delete(&thread_id))?;
+        block_on(self.0.services.store.delete(&thread_id))?;
         if let Some(thread) = &open {
             thread.distrust();
         }

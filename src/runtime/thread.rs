@@ -23,10 +23,8 @@ use crate::state::{Overlay, Selection, ThreadState};
 
 /// What threads need from their runtime.
 pub struct ThreadServices {
-    /// The store, for use by tasks of the driver.
+    /// The store. Outside the driver its futures are ready at once, so that a call of the host's can wait for them.
     pub store: Arc<dyn DynCheckpointStore>,
-    /// The same store, for use by the calling OS thread: its futures are ready at once.
-    pub store_inline: Arc<dyn DynCheckpointStore>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Ids of messages and checkpoints.
@@ -71,7 +69,7 @@ impl OpenThread {
     /// # Errors
     /// Those of the store.
     pub fn open(id: Arc<str>, services: Arc<ThreadServices>) -> Result<Self, Error> {
-        let stored = block_on(services.store_inline.open(&id))?;
+        let stored = block_on(services.store.open(&id))?;
         Ok(OpenThread {
             id,
             services,
@@ -142,7 +140,7 @@ impl OpenThread {
         }
         let checkpoint = self.checkpoint(&resident, delta, Source::Update, None, metadata);
         let meta = checkpoint.meta.clone();
-        if let Err(error) = block_on(self.services.store_inline.put(&self.id, checkpoint)) {
+        if let Err(error) = block_on(self.services.store.put(&self.id, checkpoint)) {
             resident.is_stale |= error.code == ErrorCode::ThreadStale;
             return Err(error);
         }
@@ -182,7 +180,7 @@ impl OpenThread {
         }
         drop(resident);
         let id = at.unwrap_or_default();
-        let stored = block_on(self.services.store_inline.load(&self.id, id))?
+        let stored = block_on(self.services.store.load(&self.id, id))?
             .ok_or_else(|| unknown_checkpoint("/checkpoint_id", id))?;
         let state = ThreadState::restore(stored.state);
         match since {
@@ -198,7 +196,7 @@ impl OpenThread {
     pub fn history(&self, json: &str) -> Result<String, Error> {
         let query: ThreadHistoryQuery = from_text(json)?;
         let before = decode_checkpoint("before", query.before.as_deref())?;
-        let store = &self.services.store_inline;
+        let store = &self.services.store;
         let list = block_on(store.list(
             &self.id,
             HistoryQuery {
@@ -315,7 +313,7 @@ impl OpenThread {
     fn fresh(&self) -> Result<std::sync::MutexGuard<'_, Resident>, Error> {
         let mut resident = lock(&self.resident);
         if resident.is_stale {
-            *resident = Resident::of(block_on(self.services.store_inline.open(&self.id))?);
+            *resident = Resident::of(block_on(self.services.store.open(&self.id))?);
         }
         Ok(resident)
     }
@@ -328,7 +326,7 @@ impl OpenThread {
         since: Uuid,
         selection: &Selection,
     ) -> Result<String, Error> {
-        let store = &self.services.store_inline;
+        let store = &self.services.store;
         let upto = meta.ok_or_else(|| unknown_checkpoint("/since", since))?;
         let deltas = block_on(store.deltas(&self.id, since, upto.id))?
             .ok_or_else(|| unknown_checkpoint("/since", since))?;
