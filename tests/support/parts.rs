@@ -13,7 +13,7 @@ use fawn::ports::model::{
 use fawn::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use fawn::protocol::error::Error;
 use fawn::protocol::message::{Fields, Kind, Message, ToolCall};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// A shared list of what happened.
 pub type Log = Arc<Mutex<Vec<String>>>;
@@ -225,9 +225,4 @@ pub fn parts(model: ScriptModel) -> AssemblyParts {
 /// A composed agent.
 pub fn assembly(parts: AssemblyParts) -> Arc<Assembly> {
     Arc::new(Assembly::new(parts).expect("sound parts"))
-}
-
-/// An object.
-pub fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().expect("an object")
 }
