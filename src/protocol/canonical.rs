@@ -115,12 +115,29 @@ const NAME: usize = 4;
 const ID: usize = 5;
 const TOOL_CALLS: usize = 6;
 const INVALID_TOOL_CALLS: usize = 7;
+const USAGE_METADATA: usize = 8;
 const TOOL_CALL_ID: usize = 9;
+const ARTIFACT: usize = 10;
 const STATUS: usize = 11;
 const ROLE: usize = 12;
 
 fn place(name: &str) -> Option<usize> {
-    MEMBERS.iter().position(|known| *known == name)
+    Some(match name {
+        "content" => CONTENT,
+        "additional_kwargs" => ADDITIONAL_KWARGS,
+        "response_metadata" => RESPONSE_METADATA,
+        "type" => TYPE,
+        "name" => NAME,
+        "id" => ID,
+        "tool_calls" => TOOL_CALLS,
+        "invalid_tool_calls" => INVALID_TOOL_CALLS,
+        "usage_metadata" => USAGE_METADATA,
+        "tool_call_id" => TOOL_CALL_ID,
+        "artifact" => ARTIFACT,
+        "status" => STATUS,
+        "role" => ROLE,
+        _ => return None,
+    })
 }
 
 /// Checks the types of the members that the class has, and answers the class.
@@ -259,6 +276,39 @@ fn calls_are_untidy(span: &str, member: &str, shape: &CallShape) -> Result<bool,
         }
     }
     Ok(untidy)
+}
+
+/// Whether a list of calls is as the canonical form writes it: every call with exactly its members, in order, of the right
+/// types.
+pub(crate) fn calls_are_canonical(span: &str) -> bool {
+    let check = || -> Result<bool, Error> {
+        let mut scanner = Scanner::new(span);
+        scanner.enter_array()?;
+        let mut first = true;
+        while scanner.element(std::mem::take(&mut first))? {
+            if scanner.peek() != Some(b'{') {
+                return Ok(false);
+            }
+            scanner.enter_object()?;
+            let mut first = true;
+            for (name, types, _) in CALL.members {
+                let member = scanner.member(std::mem::take(&mut first))?;
+                if member.is_none_or(|member| member.raw != name) {
+                    return Ok(false);
+                }
+                let value = scanner.value()?;
+                if !types.contains(&Type::of(value)) || (name == "type" && value != "\"tool_call\"")
+                {
+                    return Ok(false);
+                }
+            }
+            if scanner.member(false)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    Type::of(span) == Type::Array && check().unwrap_or(false)
 }
 
 fn invalid(member: &str, what: &str) -> Error {

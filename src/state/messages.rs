@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::coerce;
 use super::ids::IdSource;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json;
 use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES};
 
 /// What the fold has to know of a message. Every entry has an id when it reaches the fold.
@@ -328,6 +329,68 @@ pub fn add_messages(
         Ok(list.into_entries().collect())
     })();
     folded.inspect_err(|_| ids.rewind(mark))
+}
+
+/// DeerFlow's `merge_message_writes(state, writes)` on JSON values of any accepted form: every write is folded in order, as
+/// [`add_messages`] would fold it, in time linear in all of them.
+///
+/// Without writes the state is answered untouched: not coerced, without ids, a state that is no list walked over as Python's
+/// `list()` does.
+///
+/// # Errors
+/// As [`add_messages`], with paths below `/state` and `/writes/<n>`. A null state is no message
+/// ([`ErrorCode::NotAMessage`]), or no list without writes ([`ErrorCode::WrongType`]).
+///
+/// Source: DeerFlow `thread_state.py::merge_message_writes`, spec 9.
+pub fn merge_message_writes(
+    state: &Value,
+    writes: &[Value],
+    ids: &mut dyn IdSource,
+) -> Result<Value, Error> {
+    match writes {
+        [] => return untouched(state),
+        [Value::Null, ..] => {
+            return Err(null_write(!coerce::truthy(state)).below("/writes/0"));
+        }
+        _ => {}
+    }
+    let mark = ids.mark();
+    let folded = (|| {
+        let mut list = MessageList::new();
+        let mut state = coerce::write(state).map_err(|error| error.below("/state"))?;
+        allocate_ids(&mut state, ids);
+        seed(&mut list, state);
+        for (place, write) in writes.iter().enumerate() {
+            let folded = match write {
+                Value::Null => Err(null_write(list.is_empty())),
+                write => coerce::write(write).and_then(|mut messages| {
+                    allocate_ids(&mut messages, ids);
+                    apply_coerced(&mut list, messages, write)
+                }),
+            };
+            folded.map_err(|error| error.below(&format!("/writes/{place}")))?;
+        }
+        let canonical = list.iter().map(|message| json::decode_own(message.json()));
+        let canonical: Result<Vec<Value>, _> = canonical.collect();
+        canonical.map(Value::Array).map_err(|error| {
+            // The text was written by us.
+            Error::new(ErrorCode::Internal, error.to_string())
+        })
+    })();
+    folded.inspect_err(|_| ids.rewind(mark))
+}
+
+/// Python's `list(state)`.
+pub(super) fn untouched(state: &Value) -> Result<Value, Error> {
+    match state {
+        Value::Array(_) => Ok(state.clone()),
+        Value::Object(members) => Ok(members.keys().cloned().map(Value::String).collect()),
+        Value::String(text) => Ok(text
+            .chars()
+            .map(|char| Value::from(char.to_string()))
+            .collect()),
+        _ => Err(Error::new(ErrorCode::WrongType, "the state must be a list")),
+    }
 }
 
 /// Folds typed messages: nothing is coerced, missing ids are given in order.

@@ -6,6 +6,7 @@ pub mod delta;
 pub mod ids;
 pub mod messages;
 mod overlay;
+pub mod reduce;
 pub mod reducers;
 pub mod thread;
 pub mod update;

@@ -21,7 +21,10 @@ pub struct Failure {
 }
 
 /// Cases that are left out, each with the reason.
-pub const SKIPPED: &[(&str, &str)] = &[];
+pub const SKIPPED: &[(&str, &str)] = &[(
+    "merge_message_writes/container/0005",
+    "python-quirk: an object for the list of writes is indexed with 0; here the list is a list",
+)];
 
 /// The cases of one operation.
 pub fn load(op: &str) -> Vec<Case> {
@@ -76,7 +79,9 @@ impl Failure {
             "ValueError" if says("nexpected message type") => ErrorCode::UnknownRole,
             "ValueError" => ErrorCode::MessageInvalid,
             "TypeError" if says("unhashable type") => ErrorCode::UnknownRole,
-            "TypeError" if case.contains("/container/") => ErrorCode::WrongType,
+            "TypeError" if case.contains("/container/") || case.contains("/nowrites/") => {
+                ErrorCode::WrongType
+            }
             "TypeError" if says("missing") => ErrorCode::MessageMember,
             "TypeError" if says("unexpected keyword") => ErrorCode::MessageExtra,
             "TypeError" if says("multiple values") => ErrorCode::MessageExtra,

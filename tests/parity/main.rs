@@ -6,5 +6,8 @@
 )]
 
 mod cases;
+mod histories;
 mod message_cases;
+mod model;
 mod reducers;
+mod text_forms;

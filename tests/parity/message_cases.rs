@@ -4,7 +4,8 @@ use fawn::protocol::error::Error;
 use fawn::protocol::message::Message;
 use fawn::state::coerce;
 use fawn::state::ids::SequentialIds;
-use fawn::state::messages::{add_messages, fold_messages};
+use fawn::state::messages::{add_messages, fold_messages, merge_message_writes};
+use fawn::state::reduce::{convert_document, reduce_document};
 use serde_json::{Value, json};
 
 use crate::cases::{Case, SKIPPED, load};
@@ -100,6 +101,94 @@ fn add_messages_equals_the_reference() {
         let mut ids = SequentialIds::default();
         add_messages(&case.input["left"], &case.input["right"], &mut ids)
             .map(|messages| list(&messages))
+    });
+}
+
+/// Writes as the reference walks over them, when they are not a list.
+fn writes(input: &Value) -> Vec<Value> {
+    match input {
+        Value::Array(writes) => writes.clone(),
+        Value::String(text) => text.chars().map(|char| char.to_string().into()).collect(),
+        falsy => {
+            assert!(!coerce::truthy(falsy));
+            Vec::new()
+        }
+    }
+}
+
+#[test]
+fn merge_message_writes_equals_the_reference() {
+    check("merge_message_writes", |case| {
+        let mut ids = SequentialIds::default();
+        merge_message_writes(
+            &case.input["state"],
+            &writes(&case.input["writes"]),
+            &mut ids,
+        )
+    });
+}
+
+fn parse(answer: Result<String, Error>) -> Result<Value, Error> {
+    answer.map(|text| serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn add_messages_as_a_document_equals_the_reference() {
+    check("add_messages", |case| {
+        // A null state is the one difference between the two operations (spec 9).
+        if case.input["left"].is_null() {
+            return add_messages(
+                &Value::Null,
+                &case.input["right"],
+                &mut SequentialIds::default(),
+            )
+            .map(|_| Value::Null);
+        }
+        let document = json!({"existing": case.input["left"], "updates": [case.input["right"]], "ids": "sequential"});
+        parse(reduce_document("messages", &document.to_string()))
+    });
+}
+
+#[test]
+fn merge_message_writes_as_a_document_equals_the_reference() {
+    check("merge_message_writes", |case| {
+        let document = json!({
+            "ids": {"sequential_from": 1},
+            "existing": case.input["state"],
+            "updates": writes(&case.input["writes"]),
+        });
+        parse(reduce_document("messages", &document.to_string()))
+    });
+}
+
+#[test]
+fn convert_to_messages_as_a_document_equals_the_reference() {
+    check("convert_to_messages", |case| {
+        parse(convert_document(
+            &json!({"messages": case.input["messages"]}).to_string(),
+        ))
+    });
+}
+
+/// Constructed messages have no form in the updates of a document; as the state they have the canonical one.
+#[test]
+fn a_canonical_state_is_taken_as_it_is_and_given_its_ids() {
+    check("add_messages_typed", |case| {
+        let left = typed(&case.input["left"])?;
+        let right = typed(&case.input["right"])?;
+        let document = json!({"existing": list(&left), "updates": [[]], "form": "canonical", "ids": "sequential"});
+        let state = parse(reduce_document("messages", &document.to_string()))?;
+        let folded = fold_messages(
+            left.clone(),
+            vec![Some(vec![])],
+            &mut SequentialIds::default(),
+        )?;
+        assert_eq!(state.to_string(), list(&folded).to_string(), "{}", case.id);
+        Ok(list(&fold_messages(
+            left,
+            vec![Some(right)],
+            &mut SequentialIds::default(),
+        )?))
     });
 }
 

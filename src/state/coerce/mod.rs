@@ -31,6 +31,7 @@ mod element;
 mod failure;
 mod formats;
 mod python;
+pub(crate) mod text;
 mod tool_calls;
 
 use serde_json::Value;
@@ -41,6 +42,7 @@ pub use element::element;
 pub use failure::{Failure, Failures};
 pub use formats::{from_dict, to_dict, to_serialised, typed};
 pub use python::truthy;
+pub use text::write_text;
 
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::Message;
