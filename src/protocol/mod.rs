@@ -3,4 +3,5 @@
 pub mod error;
 pub mod json;
 pub mod message;
+pub mod model;
 pub mod time;

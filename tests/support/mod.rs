@@ -1,0 +1,7 @@
+//! Parts that test binaries share.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+pub mod aimock;
+pub mod http_server;
+pub mod model;
