@@ -8,7 +8,6 @@ use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
 use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse, RunFacts};
 use fawn::ports::checkpoint::Source;
-use fawn::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
 use fawn::ports::model::{ModelDelta, ModelReply};
 use fawn::ports::tool::{ToolAnswer, ToolOutcome};
 use fawn::protocol::error::{Error, ErrorCode};
@@ -20,16 +19,8 @@ use fawn::state::update::StateUpdate;
 use fawn::state::{Overlay, ThreadState};
 use serde_json::{Value, json};
 
+use crate::host::run_context;
 use crate::parts::{Log, Noting, ScriptModel, answer, assembly, calls, human, parts, says, tool};
-
-struct NoHost;
-
-impl HostCalls for NoHost {
-    fn open(&self, _: HostCall) -> Result<Box<dyn HostCallHandle>, Error> {
-        Err(Error::new(ErrorCode::NoQueue, "no host in this test"))
-    }
-    fn emit_custom(&self, _: &str, _: Value) {}
-}
 
 /// What a run by hand left behind.
 struct Done {
@@ -72,11 +63,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
     let options = RunOptions {
         input,
         facts: RunFacts::default(),
-        context: Arc::new(RunContext {
-            run_id: "r".into(),
-            thread_id: "t".into(),
-            host: Arc::new(NoHost),
-        }),
+        context: run_context(),
         recursion_limit: limit,
         save_each_step: true,
         notes: false,
@@ -114,11 +101,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
-                        run: Arc::new(RunContext {
-                            run_id: "r".into(),
-                            thread_id: "t".into(),
-                            host: Arc::new(NoHost),
-                        }),
+                        run: run_context(),
                     }))
                 });
                 machine.tools_returned(outcomes.collect());
@@ -520,11 +503,7 @@ fn a_cancelled_reply_keeps_its_text_and_none_of_its_calls() {
     let options = RunOptions {
         input: hello(),
         facts: RunFacts::default(),
-        context: Arc::new(RunContext {
-            run_id: "r".into(),
-            thread_id: "t".into(),
-            host: Arc::new(NoHost),
-        }),
+        context: run_context(),
         recursion_limit: 100,
         save_each_step: true,
         notes: false,
@@ -565,11 +544,7 @@ fn a_failed_save_ends_the_run_and_leaves_the_state_as_it_was() {
     let options = RunOptions {
         input: hello(),
         facts: RunFacts::default(),
-        context: Arc::new(RunContext {
-            run_id: "r".into(),
-            thread_id: "t".into(),
-            host: Arc::new(NoHost),
-        }),
+        context: run_context(),
         recursion_limit: 100,
         save_each_step: true,
         notes: false,

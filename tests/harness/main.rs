@@ -1,7 +1,9 @@
 //! The harness through its Rust API: machines stepped by hand, and whole runs.
 
-#[path = "../support/parts.rs"]
-mod parts;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod machine;
 mod runs;
+
+use support::{host, parts};
