@@ -6,8 +6,23 @@
 //! - [`state`]: channels, reducers, the message fold. Pure.
 //! - [`ports`]: traits to the outside.
 //! - [`adapters`]: implementations of ports.
+//! - [`runtime`]: drives runs through ports.
+//! - [`ffi`]: the C ABI.
+//!
+//! [`os`] stands beside them: the system calls that std does not offer.
 
 pub mod adapters;
+#[allow(
+    unsafe_code,
+    reason = "the C ABI is where pointers of the host are read and written"
+)]
+pub mod ffi;
+#[allow(
+    unsafe_code,
+    reason = "fork and signal masks are reached through libc only"
+)]
+pub mod os;
 pub mod ports;
 pub mod protocol;
+pub mod runtime;
 pub mod state;

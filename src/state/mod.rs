@@ -3,4 +3,5 @@
 pub mod channels;
 pub mod delta;
 pub mod ids;
+pub mod reduce;
 pub mod update;
