@@ -22,6 +22,7 @@ pub type fawn_assembly = u64;
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
 /// FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_ASSEMBLY_INVALID.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_assembly_new(
     runtime: fawn_runtime,
     json: *const c_char,

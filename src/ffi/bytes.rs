@@ -11,7 +11,7 @@ pub const FAWN_NTS: usize = usize::MAX;
 /// Text that the library gives to the caller, who owns it and releases it with `fawn_buf_free`.
 ///
 /// `data[len]` is always 0, so that the text can be printed. There may be NULs before it: `len` counts. An empty
-/// buffer is `{NULL, 0, 0}`. What a buffer holds may be read from any thread until it is freed.
+/// buffer is `{NULL, 0, 0}`. What a buffer holds may be read from any OS thread until it is freed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "the name in C")]

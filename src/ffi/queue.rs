@@ -33,6 +33,7 @@ pub(super) struct Queue {
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_queue_new(
     runtime: fawn_runtime,
     json: *const c_char,

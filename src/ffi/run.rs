@@ -28,6 +28,7 @@ pub type fawn_run = u64;
 /// say what to do then; FAWN_ERR_UNKNOWN_CHECKPOINT; the FAWN_ERR_JSON_* and option errors; the errors of the reducer for
 /// the input's messages.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_run_start(
     assembly: fawn_assembly,
     thread: fawn_thread,

@@ -25,6 +25,7 @@ pub type fawn_runtime = u64;
 /// Errors: FAWN_ERR_ABI; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors; FAWN_ERR_STORE and
 /// FAWN_ERR_STORE_CORRUPT if the store cannot be opened.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_runtime_new(
     abi: u32,
     json: *const c_char,
@@ -107,9 +108,10 @@ pub unsafe extern "C" fn fawn_runtime_shutdown(
 
 /// Frees a runtime. 0 and handles that are none do nothing.
 ///
-/// Never blocks: a runtime that was not shut down goes down behind the scenes. Its threads, assemblies, queues and runs
-/// keep their handles and answer FAWN_ERR_CLOSED until you free them, in any order. The wake-up functions of its queues
-/// are not running when this returns and will not run again. Calls that other OS threads are inside of are completed.
+/// Does not wait for runs: a runtime that was not shut down goes down behind the scenes. Its threads, assemblies, queues
+/// and runs keep their handles and answer FAWN_ERR_CLOSED until you free them, in any order. The wake-up functions of its
+/// queues are not running when this returns and will not run again, unless this is called from inside one, which it may
+/// be. Calls that other OS threads are inside of are completed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_runtime_free(runtime: fawn_runtime) {
     guard::release(|| {

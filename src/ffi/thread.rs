@@ -22,6 +22,7 @@ pub type fawn_thread = u64;
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
 /// FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_thread_open(
     runtime: fawn_runtime,
     json: *const c_char,
@@ -50,6 +51,7 @@ pub unsafe extern "C" fn fawn_thread_open(
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_THREAD_BUSY while a run is in flight; the FAWN_ERR_JSON_* and option
 /// errors; the errors of the reducers (-201 and below) with the path of the write; FAWN_ERR_STORE, FAWN_ERR_THREAD_STALE.
 #[unsafe(no_mangle)]
+#[must_use]
 pub unsafe extern "C" fn fawn_thread_update(
     thread: fawn_thread,
     json: *const c_char,
