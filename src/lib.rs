@@ -9,12 +9,23 @@
 //! - [`agent`]: what an agent is and what it does next. No IO.
 //! - [`adapters`]: implementations of ports.
 //! - [`runtime`]: drives machines through ports. tokio lives here.
+//! - [`ffi`]: the C ABI.
+//!
+//! [`os`] stands beside them: the system calls that std does not offer.
 
 pub mod adapters;
 pub mod agent;
+#[allow(
+    unsafe_code,
+    reason = "the C ABI is where pointers of the host are read and written"
+)]
+pub mod ffi;
 pub mod middleware;
-#[allow(unsafe_code, reason = "system calls that std does not offer")]
-mod os;
+#[allow(
+    unsafe_code,
+    reason = "fork and signal masks are reached through libc only"
+)]
+pub mod os;
 pub mod ports;
 pub mod protocol;
 pub mod runtime;
