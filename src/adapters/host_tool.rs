@@ -55,6 +55,7 @@ impl Tool for HostTool {
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         let ToolInvocation {
+            message_id,
             call_id,
             name,
             args,
@@ -66,7 +67,10 @@ impl Tool for HostTool {
             name,
             args,
             deadline: self.deadline,
-            idempotency_key: format!("{}/{call_id}", run.run_id),
+            // Call ids repeat from turn to turn, so the message is part of the key; the run is not, since a later run may
+            // ask again for what an earlier one did not live to store.
+            idempotency_key: format!("{}/{message_id}/{call_id}", run.thread_id),
+            tool_call_id: Some(call_id.clone()),
         });
         let mut handle = match opened {
             Ok(handle) => handle,

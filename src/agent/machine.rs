@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::assembly::Assembly;
-use super::step::{ModelCall, Note, Outcome, Step};
+use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
 use crate::middleware::{
     EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, RunFacts,
 };
@@ -275,7 +275,7 @@ impl RunMachine {
                     .is_some_and(|calls| !calls.is_empty());
                 let next = if !has_calls {
                     Phase::Hooks(Hook::AfterAgent, 0)
-                } else if self.open_calls(state).is_empty() {
+                } else if self.open_calls(state).calls.is_empty() {
                     Phase::Hooks(Hook::BeforeModel, 0)
                 } else {
                     Phase::CallTools
@@ -284,14 +284,14 @@ impl RunMachine {
                 Ok(None)
             }
             Phase::CallTools => {
-                let calls = self.open_calls(state);
-                if calls.is_empty() {
+                let open = self.open_calls(state);
+                if open.calls.is_empty() {
                     self.phase = Phase::Hooks(Hook::BeforeModel, 0);
                     return Ok(None);
                 }
                 self.count_step()?;
-                self.phase = Phase::AwaitTools(calls.clone());
-                Ok(Some(Step::CallTools(calls)))
+                self.phase = Phase::AwaitTools(open.calls.clone());
+                Ok(Some(Step::CallTools(open)))
             }
             Phase::Returned(results) => {
                 let ends = results.iter().any(|(_, outcome)| match outcome {
@@ -566,7 +566,7 @@ impl RunMachine {
         let stopped = view
             .last()
             .is_some_and(|last| matches!(last.kind(), Kind::Ai | Kind::Tool));
-        stopped && !self.open_calls(state).is_empty()
+        stopped && !self.open_calls(state).calls.is_empty()
     }
 
     /// The calls of the last ai message; `None` when there is no such message.
@@ -580,7 +580,7 @@ impl RunMachine {
     }
 
     /// The calls of the last ai message that no result after it answers.
-    fn open_calls(&self, state: &ThreadState) -> Vec<ToolCall> {
+    fn open_calls(&self, state: &ThreadState) -> ToolCalls {
         let view = state.view(&self.overlay);
         let mut answered = HashSet::new();
         for message in view.messages().rev() {
@@ -589,16 +589,19 @@ impl RunMachine {
                     answered.insert(message.fields().tool_call_id.as_str());
                 }
                 Kind::Ai => {
-                    let calls = message.fields().tool_calls.iter();
-                    return calls
-                        .filter(|call| call.id.as_deref().is_some_and(|id| !answered.contains(id)))
-                        .cloned()
-                        .collect();
+                    let is_open = |call: &&ToolCall| {
+                        call.id.as_deref().is_some_and(|id| !answered.contains(id))
+                    };
+                    let calls = message.fields().tool_calls.iter().filter(is_open);
+                    return ToolCalls {
+                        message_id: message.id().unwrap_or_default().to_owned(),
+                        calls: calls.cloned().collect(),
+                    };
                 }
                 _ => {}
             }
         }
-        Vec::new()
+        ToolCalls::default()
     }
 
     fn end(&mut self, status: RunStatus, error: Option<Error>) {

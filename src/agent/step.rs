@@ -17,7 +17,7 @@ pub enum Step {
     CallModel(Box<ModelCall>),
     /// Run these calls at the same time, each through the wrappers; answer with
     /// [`super::machine::RunMachine::tools_returned`].
-    CallTools(Vec<ToolCall>),
+    CallTools(ToolCalls),
     /// Do what a hook asks for; answer with [`super::machine::RunMachine::answered`].
     Await(Effect),
     /// Store what is pending; answer with [`super::machine::RunMachine::commit`] or
@@ -34,6 +34,15 @@ pub struct ModelCall {
     pub request: ModelRequest,
     /// Id that the reply's message will have; deltas carry it.
     pub message_id: Arc<str>,
+}
+
+/// The open calls of one ai message.
+#[derive(Clone, Debug, Default)]
+pub struct ToolCalls {
+    /// Id of the message.
+    pub message_id: String,
+    /// Its calls without a result, in order.
+    pub calls: Vec<ToolCall>,
 }
 
 /// How a run ended.

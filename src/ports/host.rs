@@ -36,9 +36,11 @@ pub struct HostCall {
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
+    /// The call of the model that this answers, when it is a tool's.
+    pub tool_call_id: Option<String>,
     /// How long the host has.
     pub deadline: Duration,
-    /// The same for every repetition of the same piece of work.
+    /// The same for every repetition of the same piece of work, also after a restart.
     pub idempotency_key: String,
 }
 

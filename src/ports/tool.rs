@@ -23,7 +23,9 @@ pub struct ToolSpec {
 /// One call to run.
 #[derive(Clone, Debug)]
 pub struct ToolInvocation {
-    /// Id of the call; never empty.
+    /// Id of the ai message that calls.
+    pub message_id: Arc<str>,
+    /// Id of the call; never empty, unique within the message.
     pub call_id: String,
     /// Name of the tool.
     pub name: String,

@@ -180,11 +180,12 @@ impl RunEvents {
     pub fn host_call(&self, call_id: u64, call: &HostCall) {
         self.json("host_call", Weight::Control, || {
             format!(
-                "{{\"call_id\":{call_id},\"kind\":\"{}\",\"name\":{},\"args\":{},\"deadline_ms\":{},\
-                 \"idempotency_key\":{}}}",
+                "{{\"call_id\":{call_id},\"kind\":\"{}\",\"name\":{},\"args\":{},\
+                 \"tool_call_id\":{},\"deadline_ms\":{},\"idempotency_key\":{}}}",
                 call.kind.name(),
                 json!(call.name),
                 call.args,
+                json!(call.tool_call_id),
                 call.deadline.as_millis(),
                 json!(call.idempotency_key)
             )

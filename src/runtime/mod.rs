@@ -35,6 +35,7 @@ use crate::adapters::host_tool::HostTool;
 use crate::adapters::system_clock::{FixedClock, SystemClock};
 use crate::agent::assembly::AssemblyParts;
 use crate::middleware;
+use crate::ports::checkpoint::DynCheckpointStore;
 use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::DynTool;
@@ -75,6 +76,23 @@ impl Runtime {
     /// # Errors
     /// Those of decoding and of [`RuntimeConfig::validate`].
     pub fn new(json: &str) -> Result<Runtime, Error> {
+        Runtime::build(json, |config, is_driven| {
+            stores::open(&config.database, is_driven)
+        })
+    }
+
+    /// A runtime over a store of the caller's. For Rust code: tests of what a failing store does.
+    ///
+    /// # Errors
+    /// As [`Runtime::new`].
+    pub fn with_store(json: &str, store: Arc<dyn DynCheckpointStore>) -> Result<Runtime, Error> {
+        Runtime::build(json, |_, _| Ok(store))
+    }
+
+    fn build(
+        json: &str,
+        open: impl FnOnce(&RuntimeConfig, bool) -> Result<Arc<dyn DynCheckpointStore>, Error>,
+    ) -> Result<Runtime, Error> {
         let config: RuntimeConfig = from_text(json)?;
         config.validate()?;
         let testing = config.testing.clone().unwrap_or_default();
@@ -83,7 +101,7 @@ impl Runtime {
             None => Arc::new(SystemClock),
         };
         let driver = Driver::new(config.worker_threads());
-        let store = stores::open(&config.database, driver.is_driven())?;
+        let store = open(&config, driver.is_driven())?;
         Ok(Runtime(Arc::new(Inner {
             driver,
             services: Arc::new(ThreadServices {

@@ -14,7 +14,7 @@ use super::run::RunShared;
 use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
-use crate::agent::step::{ModelCall, Outcome, Step};
+use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
 use crate::middleware::{
     Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
 };
@@ -26,7 +26,7 @@ use crate::ports::model::{
 };
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::message::{Kind, ToolCall};
+use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::state::Overlay;
 use crate::state::update::StateUpdate;
@@ -179,20 +179,31 @@ impl RunTask {
     async fn call_tools(
         &self,
         machine: &mut RunMachine,
-        calls: Vec<ToolCall>,
+        open: ToolCalls,
         context: &Arc<RunContext>,
     ) {
+        let ToolCalls { message_id, calls } = open;
+        let message_id: Arc<str> = message_id.into();
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         let is_cancelled = {
             let mut running: FuturesUnordered<_> = calls
                 .into_iter()
                 .enumerate()
-                .map(|(place, call)| async move {
-                    let guarded = Guarded::new(self.call_tool(call, context)).await;
-                    let outcome = guarded.unwrap_or_else(|panic| {
-                        ToolOutcome::Failed(format!("the tool panicked: {panic}"))
-                    });
-                    (place, outcome)
+                .map(|(place, call)| {
+                    let invocation = ToolInvocation {
+                        message_id: message_id.clone(),
+                        call_id: call.id.unwrap_or_default(),
+                        name: call.name,
+                        args: call.args,
+                        run: context.clone(),
+                    };
+                    async move {
+                        let guarded = Guarded::new(self.call_tool(invocation)).await;
+                        let outcome = guarded.unwrap_or_else(|panic| {
+                            ToolOutcome::Failed(format!("the tool panicked: {panic}"))
+                        });
+                        (place, outcome)
+                    }
                 })
                 .collect();
             loop {
@@ -213,13 +224,7 @@ impl RunTask {
         }
     }
 
-    async fn call_tool(&self, call: ToolCall, context: &Arc<RunContext>) -> ToolOutcome {
-        let invocation = ToolInvocation {
-            call_id: call.id.unwrap_or_default(),
-            name: call.name,
-            args: call.args,
-            run: context.clone(),
-        };
+    async fn call_tool(&self, invocation: ToolInvocation) -> ToolOutcome {
         ToolChain {
             wrappers: self.assembly.tool_wrappers(),
             assembly: &self.assembly,

@@ -93,11 +93,13 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                 }));
             }
             Step::CallTools(list) => {
-                let outcomes = list.into_iter().map(|call| {
+                let message_id: Arc<str> = list.message_id.into();
+                let outcomes = list.calls.into_iter().map(|call| {
                     let Some(entry) = assembly.tool(&call.name) else {
                         return ToolOutcome::Failed("no such tool".into());
                     };
                     ready(entry.tool.call_boxed(fawn::ports::tool::ToolInvocation {
+                        message_id: message_id.clone(),
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,

@@ -3,6 +3,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod faults;
+mod golden;
 mod machine;
 mod runs;
 

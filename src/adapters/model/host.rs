@@ -46,7 +46,8 @@ impl ModelProvider for HostModel {
             name: self.name.clone(),
             args: request_json(request),
             deadline: self.deadline,
-            idempotency_key: format!("{}/model/{turn}/{}", request.run.run_id, request.attempt),
+            tool_call_id: None,
+            idempotency_key: format!("{}/model/{turn}", request.run.run_id),
         })?;
         loop {
             match handle.next().await? {
