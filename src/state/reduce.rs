@@ -17,10 +17,9 @@ pub fn reduce_document(channel: &str, text: &str) -> Result<String, Error> {
     let Some(members) = value.as_object() else {
         return Err(Error::at(ErrorCode::WrongType, "", "an object is needed"));
     };
-    if let Some(name) = members
-        .keys()
-        .find(|name| !["existing", "updates", "ids", "form"].contains(&name.as_str()))
-    {
+    if let Some(name) = members.keys().find(|name| {
+        !name.starts_with("x-") && !["existing", "updates", "ids", "form"].contains(&name.as_str())
+    }) {
         return Err(Error::at(
             ErrorCode::UnknownMember,
             format!("/{}", json::pointer_token(name)),
@@ -36,6 +35,19 @@ pub fn reduce_document(channel: &str, text: &str) -> Result<String, Error> {
 
 /// Converts messages.
 pub fn convert_document(text: &str) -> Result<String, Error> {
-    json::parse(text)?;
+    let value = json::parse(text)?;
+    let Some(members) = value.as_object() else {
+        return Err(Error::at(ErrorCode::WrongType, "", "an object is needed"));
+    };
+    if let Some(name) = members
+        .keys()
+        .find(|name| *name != "messages" && !name.starts_with("x-"))
+    {
+        return Err(Error::at(
+            ErrorCode::UnknownMember,
+            format!("/{}", json::pointer_token(name)),
+            format!("{name:?} is not known here"),
+        ));
+    }
     Ok("[]".to_owned())
 }
