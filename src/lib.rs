@@ -5,18 +5,22 @@
 //! - [`protocol`]: every JSON shape that crosses the ABI.
 //! - [`state`]: channels, reducers, the message fold. Pure.
 //! - [`ports`]: traits to the outside.
+//! - [`tools`], [`middleware`]: what an agent is made of.
+//! - [`agent`]: what an agent is and what it does next. No IO.
 //! - [`adapters`]: implementations of ports.
-//! - [`runtime`]: drives runs through ports.
+//! - [`runtime`]: drives machines through ports. tokio lives here.
 //! - [`ffi`]: the C ABI.
 //!
 //! [`os`] stands beside them: the system calls that std does not offer.
 
 pub mod adapters;
+pub mod agent;
 #[allow(
     unsafe_code,
     reason = "the C ABI is where pointers of the host are read and written"
 )]
 pub mod ffi;
+pub mod middleware;
 #[allow(
     unsafe_code,
     reason = "fork and signal masks are reached through libc only"
@@ -26,3 +30,4 @@ pub mod ports;
 pub mod protocol;
 pub mod runtime;
 pub mod state;
+pub mod tools;

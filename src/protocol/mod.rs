@@ -1,8 +1,14 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod canonical;
+pub mod config;
+pub mod decode;
 pub mod describe;
 pub mod error;
 pub mod json;
 pub mod message;
+pub mod model;
+pub mod run;
+pub mod scan;
 pub mod schema;
 pub mod time;

@@ -3,8 +3,7 @@
 //! Messages are stored once. A checkpoint names them by [`Seq`], so that it never copies the list, and a fork is exact:
 //! a delta belongs to the checkpoint that it leads to.
 
-use std::collections::HashMap;
-
+use hashbrown::HashMap;
 use serde_json::Value;
 
 use super::channels::Channel;
@@ -30,6 +29,9 @@ impl StateDelta {
 }
 
 /// Changes of the message list, applied in the order of the members.
+///
+/// A message that is stored already may come back under its own number (a rollback does that); any other message has a
+/// number that the thread never gave before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageDelta {
     /// Drop every message first.
@@ -68,21 +70,20 @@ pub struct StoredState {
 #[derive(Debug, Default)]
 pub struct Replay {
     slots: Vec<Option<(Seq, Message)>>,
-    places: HashMap<Seq, usize>,
+    /// Where each number stands in `slots`; made by the first delta that removes or replaces, since most only append.
+    places: Option<HashMap<Seq, usize>>,
+    gone: usize,
     channels: Vec<(Channel, Value)>,
 }
 
 impl Replay {
     /// Starts from `base`.
     pub fn from_base(base: StoredState) -> Self {
-        let mut replay = Replay {
+        Replay {
+            slots: base.messages.into_iter().map(Some).collect(),
             channels: base.channels,
             ..Replay::default()
-        };
-        for (seq, message) in base.messages {
-            replay.push(seq, message);
         }
-        replay
     }
 
     /// Applies the next delta. Numbers that are not there are ignored: the caller has checked the chain.
@@ -90,21 +91,27 @@ impl Replay {
         let StateDelta { messages, channels } = delta;
         if messages.reset {
             self.slots.clear();
-            self.places.clear();
+            self.places = None;
+            self.gone = 0;
         }
         for seq in messages.removed {
-            if let Some(place) = self.places.remove(&seq) {
+            if let Some(place) = self.places().remove(&seq) {
                 self.slots[place] = None;
+                self.gone += 1;
             }
         }
         for (old, new, message) in messages.replaced {
-            if let Some(place) = self.places.remove(&old) {
+            if let Some(place) = self.places().remove(&old) {
                 self.slots[place] = Some((new, message));
-                self.places.insert(new, place);
+                self.places().insert(new, place);
             }
         }
+        self.slots.reserve(messages.appended.len());
         for (seq, message) in messages.appended {
-            self.push(seq, message);
+            if let Some(places) = &mut self.places {
+                places.insert(seq, self.slots.len());
+            }
+            self.slots.push(Some((seq, message)));
         }
         for (channel, value) in channels {
             let place = self
@@ -122,8 +129,15 @@ impl Replay {
         }
     }
 
-    /// The state that results. `next_seq` is the thread's, see [`StoredState::next_seq`].
-    pub fn finish(self, next_seq: Seq) -> StoredState {
+    /// How many messages the state has now.
+    pub fn live(&self) -> usize {
+        self.slots.len() - self.gone
+    }
+
+    /// The state that results, its channels in the order of their list. `next_seq` is the thread's, see
+    /// [`StoredState::next_seq`].
+    pub fn finish(mut self, next_seq: Seq) -> StoredState {
+        self.channels.sort_by_key(|(channel, _)| *channel);
         StoredState {
             messages: self.slots.into_iter().flatten().collect(),
             channels: self.channels,
@@ -131,8 +145,13 @@ impl Replay {
         }
     }
 
-    fn push(&mut self, seq: Seq, message: Message) {
-        self.places.insert(seq, self.slots.len());
-        self.slots.push(Some((seq, message)));
+    fn places(&mut self) -> &mut HashMap<Seq, usize> {
+        let slots = &self.slots;
+        self.places.get_or_insert_with(|| {
+            let numbers = slots.iter().enumerate();
+            numbers
+                .filter_map(|(place, slot)| slot.as_ref().map(|(seq, _)| (*seq, place)))
+                .collect()
+        })
     }
 }

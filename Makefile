@@ -1,0 +1,113 @@
+# fawn: build, demo and tests. `make help` lists the targets.
+CARGO ?= cargo
+CC ?= cc
+BUILD := build
+DEBUG_LIB := target/debug
+RELEASE_LIB := target/release
+CFLAGS_C := -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wpedantic -Iinclude
+
+.PHONY: help demo lib test tools test-all asan tsan soak bench fmt lint docs ci clean install
+
+help:
+	@echo "make demo      build, and run the C quickstart twice: an agent calls a C function, on a durable thread"
+	@echo "make lib       release build: target/release/libfawn.so, .a"
+	@echo "make test      set up and run all tests"
+	@echo "make test-all  also sanitizers, a soak and long random runs"
+	@echo "make bench     benchmarks, and peers in the same go"
+	@echo "make install   PREFIX=/usr/local: library, header, pkg-config file"
+	@echo "make ci        what CI runs"
+
+# What a build needs, told plainly.
+.PHONY: need-build
+need-build:
+	@command -v $(CARGO) >/dev/null || { echo "missing: cargo (Rust 1.95 or newer, from rustup)"; exit 1; }
+	@command -v $(CC) >/dev/null || { echo "missing: a C compiler ($(CC)); on Debian: apt-get install gcc"; exit 1; }
+
+$(DEBUG_LIB)/libfawn.so.0: need-build
+	$(CARGO) build
+	@ln -sf libfawn.so $@
+
+lib: need-build
+	$(CARGO) build --release
+	@ln -sf libfawn.so $(RELEASE_LIB)/libfawn.so.0
+	@ls -l $(RELEASE_LIB)/libfawn.so $(RELEASE_LIB)/libfawn.a
+
+$(BUILD)/%: examples/c/%.c include/fawn.h $(DEBUG_LIB)/libfawn.so.0
+	@mkdir -p $(BUILD)
+	$(CC) $(CFLAGS_C) $< -o $@ -L$(DEBUG_LIB) -lfawn -Wl,-rpath,$(abspath $(DEBUG_LIB))
+
+demo: $(BUILD)/quickstart $(BUILD)/reducers $(BUILD)/two_runs
+	@rm -rf $(BUILD)/demo && mkdir -p $(BUILD)/demo
+	@echo; echo "--- first start: the agent calls get_weather(), a function of the C program"
+	@$(BUILD)/quickstart $(BUILD)/demo "What is the weather in Paris?"
+	@echo; echo "--- second start: a new process, the same thread"
+	@$(BUILD)/quickstart $(BUILD)/demo "And in Oslo?"
+	@echo; echo "examples/c/quickstart.c is that program; $(BUILD)/reducers and $(BUILD)/two_runs are built too."
+
+# Servers and packages that the tests need; what cannot be had is said, and its tests are skipped.
+tools:
+	@sh tests/aimock/setup.sh || echo "skipping the tests against aimock"
+	@sh tests/differential/setup.sh >/dev/null || echo "skipping the comparison with LangGraph"
+
+# The sanitizer that needs no special build runs the C programs when it is installed.
+VALGRIND := $(shell command -v valgrind >/dev/null && echo 1 || echo 0)
+
+test: need-build tools
+	@[ $(VALGRIND) = 1 ] || echo "valgrind is not installed: the C programs run without it"
+	FAWN_VALGRIND=$(VALGRIND) $(CARGO) test --features test-panics
+	@ln -sf libfawn.so $(DEBUG_LIB)/libfawn.so.0
+	@if python=$$(sh tests/differential/setup.sh 2>/dev/null); then \
+	  $$python tests/differential/run.py $(DEBUG_LIB)/libfawn.so --cases $(or $(CASES),20000); \
+	fi
+
+test-all: test asan tsan soak
+	FAWN_HISTORIES=$(or $(HISTORIES),2000000) $(CARGO) test --release --test parity generated
+
+# Address sanitizer on both sides of the C boundary; works on the stable toolchain.
+TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+asan: need-build
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address FAWN_CFLAGS=-fsanitize=address \
+	  $(CARGO) test --target $(TARGET) --target-dir target/asan --features test-panics --test abi
+
+# Thread sanitizer for the programs that share handles between threads. std itself is not instrumented, so what it
+# reports inside std is suppressed by name.
+tsan: need-build
+	@command -v clang >/dev/null || { echo "skipped: tsan needs clang"; exit 0; }; \
+	TSAN_OPTIONS=suppressions=$(abspath tests/abi/tsan.supp) RUSTC_BOOTSTRAP=1 \
+	RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer" FAWN_CFLAGS=-fsanitize=thread FAWN_CC=clang \
+	  $(CARGO) test --target $(TARGET) --target-dir target/tsan --test abi -- threads
+
+soak: lib
+	FAWN_SOAK=50000 $(CARGO) test --release --test abi soak -- --nocapture
+
+bench: lib
+	$(CARGO) bench --bench fold --bench run --bench store --bench sse
+	sh benches/peers/fold.sh
+	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
+
+PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+install: lib
+	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 include/fawn.h $(DESTDIR)$(PREFIX)/include/
+	install -m 755 $(RELEASE_LIB)/libfawn.so $(DESTDIR)$(PREFIX)/lib/libfawn.so.$(VERSION)
+	ln -sf libfawn.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libfawn.so.0
+	ln -sf libfawn.so.0 $(DESTDIR)$(PREFIX)/lib/libfawn.so
+	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: fawn\nDescription: An agent harness that you link\nVersion: %s\nLibs: -L$${libdir} -lfawn\nCflags: -I$${includedir}\n' \
+	  "$(PREFIX)" "$(VERSION)" > $(DESTDIR)$(PREFIX)/lib/pkgconfig/fawn.pc
+
+fmt:
+	$(CARGO) fmt
+
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets --features test-panics -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items
+
+ci:
+	bash .ci/run
+
+clean:
+	rm -rf $(BUILD) target
