@@ -62,7 +62,10 @@
  * THREADS
  *
  * Every function may be called from any OS thread at any time, on the same object too. Only functions with a timeout_ms
- * parameter wait: negative for ever, 0 not at all. All others return at once. Small stacks (128 KiB) are enough.
+ * parameter wait: negative for ever, 0 not at all. All others return at once.
+ *
+ * Small stacks are enough: a call from an OS thread that has less than 256 KiB left, or from a fiber, is carried out on an
+ * OS thread of the library while the caller waits, which costs some 50 microseconds.
  *
  * No function of yours is called, with one exception: fawn_queue_set_wakeup. No callback has to answer anything.
  *

@@ -1,4 +1,4 @@
-//! The system calls that std does not offer: the fork flag, and the signal mask of the threads we start.
+//! The system calls that std does not offer: the fork flag, the signal mask of the threads we start, how much stack is left.
 //!
 //! Beside `src/ffi` the one file with `unsafe`. Where a platform has no such thing (no fork, no signals) the functions
 //! do nothing.
@@ -90,6 +90,103 @@ impl Drop for Blocked {
     }
 }
 
+/// Stack of the threads that [`on_large_stack`] starts. Address space; only what is used takes memory.
+const LARGE_STACK: usize = 2 << 20;
+
+/// How many bytes of stack the calling OS thread has left. 0 if it runs on a stack that is not its own, as with fibers, whose
+/// size nobody knows. `None` where the platform does not tell.
+///
+/// The bounds are asked for once per OS thread; after that this is a comparison.
+pub fn stack_left() -> Option<usize> {
+    use std::cell::Cell;
+    thread_local! {
+        /// Lowest and highest address; equal if the platform did not tell.
+        static BOUNDS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    }
+    let known = BOUNDS.try_with(Cell::get).ok().flatten();
+    let (low, high) = known.unwrap_or_else(|| {
+        let bounds = stack_bounds().unwrap_or((0, 0));
+        let _ = BOUNDS.try_with(|cell| cell.set(Some(bounds)));
+        bounds
+    });
+    if low == high {
+        return None;
+    }
+    let local = 0u8;
+    let here = &raw const local as usize;
+    Some(match low <= here && here < high {
+        true => here - low,
+        false => 0,
+    })
+}
+
+/// Lowest and highest address of the calling OS thread's stack.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn stack_bounds() -> Option<(usize, usize)> {
+    let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: `attributes` is a place for attributes, which the call fills on success.
+    let status = unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) };
+    if status != 0 {
+        return None;
+    }
+    let mut low = std::ptr::null_mut();
+    let mut size = 0;
+    // SAFETY: the attributes were filled above; the other two are places for the answers.
+    let status =
+        unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut low, &raw mut size) };
+    // SAFETY: the attributes were filled above, and are not used after this.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
+    (status == 0).then_some((low as usize, low as usize + size))
+}
+
+/// Lowest and highest address of the calling OS thread's stack.
+#[cfg(target_vendor = "apple")]
+fn stack_bounds() -> Option<(usize, usize)> {
+    // SAFETY: asks about the calling thread, which is alive.
+    let high = unsafe { libc::pthread_get_stackaddr_np(libc::pthread_self()) } as usize;
+    // SAFETY: as above.
+    let size = unsafe { libc::pthread_get_stacksize_np(libc::pthread_self()) };
+    Some((high - size, high))
+}
+
+/// Not told here.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn stack_bounds() -> Option<(usize, usize)> {
+    None
+}
+
+/// Runs `f` on an OS thread of our own with 2 MiB of stack and waits for it. On the calling one if none can be started.
+///
+/// # Safety
+/// Neither `f` nor its result is bound to the calling OS thread: no lock guard, nothing thread-local.
+pub unsafe fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
+    struct AnyThread<T>(T);
+    // SAFETY: by the contract of the function; and the two threads never run at the same time, since one waits for the
+    // other.
+    unsafe impl<T> Send for AnyThread<T> {}
+
+    let mut f = AnyThread(Some(f));
+    let result = std::thread::scope(|scope| {
+        let borrowed = AnyThread(&mut f);
+        let body = move || {
+            // Takes the wrapper as a whole, not the field, which alone could not be sent.
+            let AnyThread(f) = { borrowed };
+            f.0.take().map(|f| AnyThread(f()))
+        };
+        let builder = std::thread::Builder::new().stack_size(LARGE_STACK);
+        let thread = with_signals_blocked(|| builder.spawn_scoped(scope, body)).ok()?;
+        match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    match (result, f.0) {
+        (Some(AnyThread(result)), _) => result,
+        (None, Some(f)) => f(),
+        (None, None) => unreachable!("`f` ran and gave no result"),
+    }
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -115,6 +212,29 @@ mod tests {
         });
         assert!(!is_blocked(libc::SIGUSR1));
         assert!(thread.join().unwrap());
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    fn stack_that_is_left_is_known_and_can_be_had_more_of() {
+        let builder = std::thread::Builder::new().stack_size(128 * 1024);
+        let thread = builder.spawn(|| {
+            let here = stack_left().unwrap();
+            assert!(here > 32 * 1024 && here < 192 * 1024, "{here}");
+            let text = String::from("borrowed");
+            let caller = std::thread::current().id();
+            // SAFETY: nothing in the closure is bound to this thread.
+            let (left, length) = unsafe {
+                on_large_stack(|| {
+                    assert_ne!(std::thread::current().id(), caller);
+                    assert!(is_blocked(libc::SIGUSR1));
+                    (stack_left().unwrap(), text.len())
+                })
+            };
+            assert!(left > 1024 * 1024, "{left}");
+            assert_eq!(length, 8);
+        });
+        thread.unwrap().join().unwrap();
     }
 
     #[test]

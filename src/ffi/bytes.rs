@@ -58,7 +58,7 @@ impl<T> Out<T> {
     }
 
     /// Whether the caller does not want it.
-    pub(super) const fn is_null(self) -> bool {
+    pub(super) const fn is_null(&self) -> bool {
         self.0.is_null()
     }
 

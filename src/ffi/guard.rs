@@ -51,6 +51,21 @@ impl Drop for InHost {
     }
 }
 
+/// Stack that a call must find. The deepest are those that read JSON of the greatest depth that is allowed, and those
+/// that drive runs on the host's thread.
+const STACK_NEEDED: usize = 256 * 1024;
+
+/// Runs the body of a call, where there is stack enough for it, and turns its panic into text. Hosts have threads with
+/// small stacks (128 KiB is the default of musl) and fibers with smaller ones.
+fn run<T>(body: impl FnOnce() -> T) -> Result<T, String> {
+    // Never away from inside a function of the host: what is asked for there must not wait for that function.
+    if InHost::is() || os::stack_left().is_none_or(|left| left >= STACK_NEEDED) {
+        return guarded::catch(body);
+    }
+    // SAFETY: what a body has is handles, numbers and pointers of the caller; what it gives is values.
+    unsafe { os::on_large_stack(|| guarded::catch(body)) }
+}
+
 /// Why a call was not carried out.
 enum Refusal {
     Forked,
@@ -70,7 +85,7 @@ fn enter<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Refusal> {
             "called from inside a wake-up or drop function: only the _free functions may be",
         )));
     }
-    match guarded::catch(body) {
+    match run(body) {
         Ok(result) => result.map_err(Refusal::Error),
         Err(message) => Err(Refusal::Error(Error::new(
             ErrorCode::Panic,
@@ -167,12 +182,19 @@ pub(super) fn make<T: Object>(
 pub(super) fn release(body: impl FnOnce()) {
     if !os::forked() {
         // A destructor that panicked has nobody to tell.
+        let _ = run(body);
+    }
+}
+
+/// For the function that frees a buffer: as [`release`], and there is always stack enough for it.
+pub(super) fn release_memory(body: impl FnOnce()) {
+    if !os::forked() {
         let _ = guarded::catch(body);
     }
 }
 
-/// For functions that only say what is so. They take no lock and work everywhere, in a forked child too.
-pub(super) fn constant<T>(body: impl FnOnce() -> T) -> T {
+/// For functions that work everywhere, in a forked child too: they take no lock.
+pub(super) fn anywhere<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 

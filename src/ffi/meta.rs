@@ -13,7 +13,7 @@ use crate::runtime::Answer;
 /// Never fails, takes no lock, may be called in a forked child.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_abi_version() -> u32 {
-    guard::constant(|| describe::ABI_VERSION)
+    guard::anywhere(|| describe::ABI_VERSION)
 }
 
 /// The version of the library, as static text: "0.1.0". Not to be freed.
@@ -21,7 +21,7 @@ pub extern "C" fn fawn_abi_version() -> u32 {
 /// Never fails, takes no lock, may be called in a forked child.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_version() -> *const c_char {
-    guard::constant(|| concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast())
+    guard::anywhere(|| concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast())
 }
 
 /// The name of a status as it stands in this header, as static text: "FAWN_ERR_HANDLE". Not to be freed.
@@ -30,7 +30,7 @@ pub extern "C" fn fawn_version() -> *const c_char {
 /// Never fails, takes no lock, may be called in a forked child.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_status_name(status: i32) -> *const c_char {
-    guard::constant(|| status::name(status))
+    guard::anywhere(|| status::name(status))
 }
 
 /// Answers questions about the library, as JSON. Needs no runtime.
@@ -75,8 +75,10 @@ pub unsafe extern "C" fn fawn_describe(
 /// from inside a wake-up function. Two threads may not free the same `fawn_buf` struct at the same time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_buf_free(buf: *mut fawn_buf) {
-    guard::release(|| {
+    guard::anywhere(|| {
         // SAFETY: `buf` is NULL, or a buffer that nobody else uses now, by the contract of the header.
-        buffers::give_back(unsafe { Out::new(buf) }.take());
+        let buf = unsafe { Out::new(buf) }.take();
+        // A forked child has its struct emptied; the memory goes when the child does.
+        guard::release_memory(|| buffers::give_back(buf));
     });
 }

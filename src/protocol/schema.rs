@@ -17,8 +17,11 @@ pub struct Schema {
     ///
     /// # Errors
     /// What a host would get for the same document.
-    pub round_trip: Option<fn(&str) -> Result<Value, Error>>,
+    pub round_trip: Option<RoundTrip>,
 }
+
+/// Reads a document and writes what was read.
+pub type RoundTrip = fn(&str) -> Result<Value, Error>;
 
 impl Schema {
     /// The schema with its name and summary in it, ready to publish.
