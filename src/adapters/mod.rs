@@ -1,5 +1,6 @@
-//! Implementations of ports: models, stores, the clock.
+//! Implementations of ports: models, stores, host tools, the clock.
 
+pub mod host_tool;
 pub mod model;
 pub mod store;
 pub mod system_clock;

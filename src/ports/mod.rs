@@ -2,6 +2,7 @@
 
 pub mod checkpoint;
 pub mod clock;
+pub mod host;
 pub mod model;
 pub mod tool;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
 use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
@@ -36,9 +37,7 @@ pub struct ModelRequest {
     /// 0 for the first try of this turn, then 1, 2, …
     pub attempt: u32,
     /// The run that asks.
-    pub run_id: Arc<str>,
-    /// The thread of the run.
-    pub thread_id: Arc<str>,
+    pub run: Arc<RunContext>,
 }
 
 /// Which tool the model must call.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::host::RunContext;
 use crate::state::update::StateUpdate;
 
 /// What a model is told about a tool.
@@ -29,9 +30,7 @@ pub struct ToolInvocation {
     /// Arguments, checked against the tool's schema.
     pub args: Map<String, Value>,
     /// The run that calls.
-    pub run_id: Arc<str>,
-    /// The thread of the run.
-    pub thread_id: Arc<str>,
+    pub run: Arc<RunContext>,
 }
 
 /// How a call went. A failure is a value: the model sees it and can act on it.

@@ -89,6 +89,8 @@ error_codes! {
     MessageMember = -206, "message_member";
     /// The arguments text of a tool call is not JSON.
     ArgumentsSyntax = -207, "arguments_syntax";
+    /// A message or one of its tool calls has a member that it may not have.
+    MessageExtra = -208, "message_extra";
     /// The removal of a message names an id that is not in the thread.
     UnknownMessageId = -210, "unknown_message_id";
     /// Two writes put different sandboxes on one thread.
@@ -128,6 +130,8 @@ error_codes! {
     DeadlineExceeded = -505, "deadline_exceeded";
     /// The run's queue was freed while it was needed.
     QueueClosed = -506, "queue_closed";
+    /// What was handed in before has not been taken yet; try again later.
+    Behind = -507, "behind";
 
     /// The model endpoint refused the credentials.
     ModelAuth = -601, "model_auth";

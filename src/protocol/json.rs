@@ -1,8 +1,10 @@
 //! Text to JSON values, with the limits that hold for every input.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::{Error, ErrorCode};
+use super::scan;
 
 /// Largest text that is accepted, in bytes.
 pub const MAX_BYTES: usize = 1 << 30;
@@ -20,7 +22,27 @@ pub fn parse(text: &str) -> Result<Value, Error> {
             format!("{} bytes are more than 1 GiB", text.len()),
         ));
     }
-    serde_json::from_str(text).map_err(|error| syntax(text, &error))
+    match serde_json::from_str(text) {
+        // serde_json stops at a depth of 127; the scanner knows whether it is one level more, or too many.
+        Err(error) if is_depth(&error) => {
+            scan::document(text)?;
+            decode_own(text).map_err(|error| syntax(text, &error))
+        }
+        decoded => decoded.map_err(|error| syntax(text, &error)),
+    }
+}
+
+/// Decodes text that was made or checked here, so that its depth has a bound already.
+pub(crate) fn decode_own(text: &str) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.disable_recursion_limit();
+    let value = Value::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+fn is_depth(error: &serde_json::Error) -> bool {
+    error.is_syntax() && error.to_string().starts_with("recursion limit")
 }
 
 /// Maps a parser failure to its code.
@@ -33,7 +55,7 @@ pub fn syntax(text: &str, error: &serde_json::Error) -> Error {
             ErrorCode::JsonSyntax,
             "the text is empty where JSON is needed",
         )
-    } else if what.contains("recursion limit") {
+    } else if is_depth(error) {
         Error::new(
             ErrorCode::JsonDepth,
             format!("JSON is nested deeper than {MAX_DEPTH} at line {line}, column {column}"),

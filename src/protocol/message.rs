@@ -8,9 +8,13 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::canonical::{self, Parts};
 use super::error::{Error, ErrorCode};
+use super::json;
+use super::scan::{self, Scanner};
 
 /// The id that, in a removal, removes everything before it in the same write and all that was there.
 pub const REMOVE_ALL_MESSAGES: &str = "__remove_all__";
@@ -215,9 +219,22 @@ impl Serialize for Fields {
     }
 }
 
+/// Where the id stands in the text of a message. Offsets fit: no text is larger than 1 GiB.
+#[derive(Clone, Debug, PartialEq)]
+enum IdAt {
+    /// There is no `id` member.
+    Missing,
+    /// `null`, from this byte on.
+    Null(u32),
+    /// The id as it is, between quotes: first byte and the byte after the last.
+    Plain(u32, u32),
+    /// The id has escapes: where they stand, without the quotes, and the id itself.
+    Escaped(u32, u32, Box<str>),
+}
+
 struct Inner {
     kind: Kind,
-    id: Option<Box<str>>,
+    id: IdAt,
     json: Box<str>,
     fields: OnceLock<Box<Fields>>,
 }
@@ -229,36 +246,73 @@ pub struct Message(Arc<Inner>);
 impl Message {
     /// Makes a message of its members.
     pub fn new(fields: Fields) -> Self {
-        let json = serde_json::to_string(&fields).expect("fields of a message always serialise");
-        let message = Message(Arc::new(Inner {
-            kind: fields.kind,
-            id: fields.id.as_deref().map(Into::into),
-            json: json.into(),
-            fields: OnceLock::new(),
-        }));
+        let (json, id_at) = write_fields(&fields);
+        let message = Message::from_written(fields.kind, json, Some(id_at));
         // The members are at hand; whoever asks first need not decode them.
         let _ = message.0.fields.set(Box::new(fields));
         message
     }
 
-    /// Takes canonical text whose class and id the caller has read out of it.
-    ///
-    /// `json` must be one JSON object in canonical form; `kind` and `id` must be what it says.
-    pub(crate) fn from_canonical_parts(kind: Kind, id: Option<&str>, json: Box<str>) -> Self {
-        Message(Arc::new(Inner {
-            kind,
-            id: id.map(Into::into),
-            json,
-            fields: OnceLock::new(),
-        }))
-    }
-
     /// Reads one message in canonical form.
     ///
     /// # Errors
-    /// [`ErrorCode::MessageInvalid`] or [`ErrorCode::MessageMember`] when `value` is not in canonical form.
+    /// [`ErrorCode::MessageInvalid`], [`ErrorCode::MessageMember`] or [`ErrorCode::UnknownRole`] when `value` is not in
+    /// canonical form.
     pub fn from_canonical(value: Value) -> Result<Self, Error> {
         Ok(Message::new(decode_fields(value)?))
+    }
+
+    /// Reads one message in canonical form from its text, without decoding it.
+    ///
+    /// # Errors
+    /// Those of [`Message::from_canonical`], and those of the scanner when the text is no JSON.
+    pub fn from_canonical_text(text: &str) -> Result<Self, Error> {
+        let mut scanner = Scanner::new(text);
+        let parts = canonical::inspect(&mut scanner)?;
+        scanner.end()?;
+        Message::from_parts(&parts)
+    }
+
+    /// Makes a message of text that [`canonical::inspect`] has passed.
+    ///
+    /// # Errors
+    /// As [`Message::from_canonical`], for text that has to be decoded to be understood.
+    pub(crate) fn from_parts(parts: &Parts<'_>) -> Result<Self, Error> {
+        if parts.untidy {
+            let value =
+                json::decode_own(parts.json).map_err(|error| json::syntax(parts.json, &error))?;
+            return Message::from_canonical(value);
+        }
+        Ok(Message::from_written(
+            parts.kind,
+            parts.json.to_owned(),
+            parts.id_at,
+        ))
+    }
+
+    /// Takes canonical text. `kind` must be what it says, and `id_at` the place where the value of its `id` begins, if it
+    /// has one.
+    pub(crate) fn from_written(kind: Kind, json: String, id_at: Option<usize>) -> Self {
+        let id = match id_at {
+            None => IdAt::Missing,
+            Some(at) if json.as_bytes().get(at) == Some(&b'"') => {
+                let raw = scan::string_at(&json, at);
+                // Text is at most 1 GiB long.
+                let (start, end) = (at as u32 + 1, (at + 1 + raw.raw.len()) as u32);
+                if raw.escaped {
+                    IdAt::Escaped(start, end, raw.text().into())
+                } else {
+                    IdAt::Plain(start, end)
+                }
+            }
+            Some(at) => IdAt::Null(at as u32),
+        };
+        Message(Arc::new(Inner {
+            kind,
+            id,
+            json: json.into_boxed_str(),
+            fields: OnceLock::new(),
+        }))
     }
 
     /// Class.
@@ -268,7 +322,11 @@ impl Message {
 
     /// Id within the thread; `None` only before a fold has given one.
     pub fn id(&self) -> Option<&str> {
-        self.0.id.as_deref()
+        match &self.0.id {
+            IdAt::Missing | IdAt::Null(_) => None,
+            IdAt::Plain(start, end) => self.0.json.get(*start as usize..*end as usize),
+            IdAt::Escaped(_, _, id) => Some(id),
+        }
     }
 
     /// Canonical JSON text.
@@ -279,18 +337,33 @@ impl Message {
     /// The members, decoded the first time.
     pub fn fields(&self) -> &Fields {
         self.0.fields.get_or_init(|| {
-            let value = serde_json::from_str(&self.0.json).unwrap_or(Value::Null);
+            // The text was checked when the message was made.
+            let value = json::decode_own(&self.0.json).unwrap_or(Value::Null);
             let fields = decode_fields(value)
                 .unwrap_or_else(|_| Fields::new(self.0.kind, Value::String(String::new())));
             Box::new(fields)
         })
     }
 
-    /// The same message under another id.
+    /// The same message under another id. The text is copied around the id, not decoded.
     pub fn with_id(&self, id: &str) -> Self {
-        let mut fields = self.fields().clone();
-        fields.id = Some(id.to_owned());
-        Message::new(fields)
+        let json = &self.0.json;
+        let (start, end) = match &self.0.id {
+            IdAt::Missing => {
+                let mut fields = self.fields().clone();
+                fields.id = Some(id.to_owned());
+                return Message::new(fields);
+            }
+            IdAt::Null(at) => (*at as usize, *at as usize + "null".len()),
+            IdAt::Plain(start, end) | IdAt::Escaped(start, end, _) => {
+                (*start as usize - 1, *end as usize + 1)
+            }
+        };
+        let mut text = String::with_capacity(json.len() + id.len() + 2);
+        text.push_str(&json[..start]);
+        push_json_string(&mut text, id);
+        text.push_str(&json[end..]);
+        Message::from_written(self.0.kind, text, Some(start))
     }
 
     /// The text of the content: the string, or the text blocks joined.
@@ -318,8 +391,88 @@ impl std::fmt::Debug for Message {
 
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.fields().serialize(serializer)
+        use serde::ser::Error as _;
+        // The text is passed on; a value is built only by serializers that build values.
+        let raw: &RawValue = serde_json::from_str(&self.0.json).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
     }
+}
+
+/// Appends `text` as a JSON string.
+pub(crate) fn push_json_string(out: &mut String, text: &str) {
+    let plain = text
+        .bytes()
+        .all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+    if plain {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        push_json(out, text);
+    }
+}
+
+/// Appends `value` as JSON.
+pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut String, value: &T) {
+    // Values of ours have string keys and finite numbers, so that writing them to memory cannot fail.
+    out.push_str(&serde_json::to_string(value).expect("values of a message always serialise"));
+}
+
+/// The canonical text of `fields`, and where the value of `id` begins.
+fn write_fields(fields: &Fields) -> (String, usize) {
+    let mut out = String::with_capacity(256);
+    let mut member = |name: &str, value: &dyn Fn(&mut String)| {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        push_json_string(&mut out, name);
+        out.push(':');
+        let at = out.len();
+        value(&mut out);
+        at
+    };
+    let text = |text: &Option<String>| {
+        let text = text.clone();
+        move |out: &mut String| match &text {
+            Some(text) => push_json_string(out, text),
+            None => out.push_str("null"),
+        }
+    };
+    member("content", &|out| push_json(out, &fields.content));
+    member("additional_kwargs", &|out| {
+        push_json(out, &fields.additional_kwargs)
+    });
+    member("response_metadata", &|out| {
+        push_json(out, &fields.response_metadata)
+    });
+    member("type", &|out| push_json_string(out, fields.kind.name()));
+    member("name", &text(&fields.name));
+    let id_at = member("id", &text(&fields.id));
+    match fields.kind {
+        Kind::Ai => {
+            member("tool_calls", &|out| push_json(out, &fields.tool_calls));
+            member("invalid_tool_calls", &|out| {
+                push_json(out, &fields.invalid_tool_calls)
+            });
+            member("usage_metadata", &|out| {
+                push_json(out, &fields.usage_metadata)
+            });
+        }
+        Kind::Tool => {
+            member("tool_call_id", &|out| {
+                push_json_string(out, &fields.tool_call_id)
+            });
+            member("artifact", &|out| push_json(out, &fields.artifact));
+            member("status", &|out| push_json_string(out, fields.status.name()));
+        }
+        Kind::Chat => {
+            member("role", &|out| push_json_string(out, &fields.role));
+        }
+        Kind::Human | Kind::System | Kind::Function | Kind::Remove => {}
+    }
+    for (name, value) in &fields.extra {
+        member(name, &|out| push_json(out, value));
+    }
+    out.push('}');
+    (out, id_at)
 }
 
 /// The text of a content value: the string itself, or its strings and text blocks joined without a separator.

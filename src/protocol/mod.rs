@@ -1,6 +1,12 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod canonical;
+pub mod config;
+pub mod decode;
 pub mod error;
 pub mod json;
 pub mod message;
+pub mod model;
+pub mod run;
+pub mod scan;
 pub mod time;

@@ -1,6 +1,15 @@
 //! Thread state: channels, reducers, the linear message fold. Pure functions and values; no clock, file or random source.
 
 pub mod channels;
+pub mod coerce;
 pub mod delta;
 pub mod ids;
+pub mod messages;
+mod overlay;
+pub mod reduce;
+pub mod reducers;
+pub mod thread;
 pub mod update;
+pub mod values;
+
+pub use thread::{Overlay, Selection, ThreadState, View};

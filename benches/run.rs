@@ -1,0 +1,227 @@
+//! What a run costs: two model turns and one tool, in this process and through the C ABI's way of driving.
+//!
+//! Prints one JSON object a line: `{"peer":"fawn","case":…,"us_per_run":…}`. Figures are medians; compare them only with
+//! what a peer does in the same go (`benches/peers/run.sh`).
+
+#[path = "../tests/support/parts.rs"]
+#[allow(dead_code, reason = "shared with the tests, which use more of it")]
+mod parts;
+
+use std::time::{Duration, Instant};
+
+use fawn::runtime::{Answer, Assembly, Queue, Runtime, Thread, Wait};
+use serde_json::{Value, json};
+
+use parts::{ScriptModel, answer, calls, parts as bare, says, tool};
+
+const WARM: usize = 200;
+const ROUNDS: usize = 9;
+const RUNS: usize = 300;
+const HELLO: &str =
+    r#"{"input":{"messages":[{"role":"user","content":"What is the weather in Paris?"}]}}"#;
+
+fn main() {
+    for (case, config) in [
+        ("run", r#"{"workers":0}"#),
+        ("run_workers", r#"{"workers":2}"#),
+    ] {
+        let runtime = Runtime::new(config).expect("a runtime");
+        let agent = in_process(&runtime);
+        report(case, || {
+            let thread = runtime.open_thread("{}").expect("a thread");
+            finish(&runtime, &agent, &thread);
+        });
+    }
+    turns();
+    for (case, config) in [
+        ("run_host_tool", r#"{"workers":0}"#),
+        ("run_host_tool_workers", r#"{"workers":2}"#),
+    ] {
+        let runtime = Runtime::new(config).expect("a runtime");
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "repeat": true, "replies": [
+                        {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]},
+                        {"content": "It is 18 degrees and clear in Paris."},
+                    ]},
+                    "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let queue = runtime.new_queue("{}").expect("a queue");
+        report(case, || {
+            let thread = runtime.open_thread("{}").expect("a thread");
+            runtime
+                .start_run(&agent, &thread, Some(&queue), HELLO)
+                .expect("a run");
+            answer_calls(&runtime, &queue);
+        });
+    }
+    hop();
+    many();
+}
+
+fn in_process(runtime: &Runtime) -> Assembly {
+    let model = ScriptModel::new(vec![
+        calls(&[("get_weather", "c1", json!({"city": "Paris"}))]),
+        says("It is 18 degrees and clear in Paris."),
+    ]);
+    let mut parts = bare(model);
+    parts.tools = vec![tool("get_weather", |_| async {
+        answer("18 degrees, clear")
+    })];
+    parts.middleware = fawn::middleware::compose(&Default::default());
+    runtime.compose(parts).expect("an assembly")
+}
+
+fn finish(runtime: &Runtime, agent: &Assembly, thread: &Thread) {
+    let run = runtime
+        .start_run(agent, thread, None, HELLO)
+        .expect("a run");
+    match run.wait(Wait::Forever) {
+        Ok(Answer::Done(result)) => assert!(result.contains("\"success\""), "{result}"),
+        other => panic!("no result: {other:?}"),
+    }
+}
+
+/// Takes events and answers host calls until a run has ended.
+fn answer_calls(runtime: &Runtime, queue: &Queue) {
+    loop {
+        let Ok(Answer::Done(text)) = queue.take(Wait::Forever, 0) else {
+            panic!("no events")
+        };
+        // Found in the text, as the C example does, so that no JSON library is measured.
+        if let Some(at) = text.find("\"call_id\":") {
+            let digits: String = text[at + 10..]
+                .chars()
+                .take_while(char::is_ascii_digit)
+                .collect();
+            let id = digits.parse().expect("a number");
+            runtime
+                .finish(id, r#"{"ok":{"content":"18 degrees, clear"}}"#)
+                .expect("finished");
+        }
+        if text.contains("\"type\":\"run_end\"") {
+            return;
+        }
+    }
+}
+
+/// Median time of one call, in microseconds.
+fn median(mut once: impl FnMut()) -> f64 {
+    for _ in 0..WARM {
+        once();
+    }
+    let mut rounds: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..RUNS {
+                once();
+            }
+            start.elapsed()
+        })
+        .collect();
+    rounds.sort();
+    rounds[ROUNDS / 2].as_secs_f64() * 1e6 / RUNS as f64
+}
+
+fn report(case: &str, once: impl FnMut()) {
+    print(case, median(once));
+}
+
+fn print(case: &str, us_per_run: f64) {
+    let line: Value = json!({
+        "peer": "fawn", "case": case, "us_per_run": (us_per_run * 10.0).round() / 10.0,
+    });
+    println!("{line}");
+}
+
+/// The first and the sixtieth run of one thread.
+fn turns() {
+    let runtime = Runtime::new(r#"{"workers":0}"#).expect("a runtime");
+    let agent = in_process(&runtime);
+    let (mut first, mut sixtieth) = (Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let thread = runtime.open_thread("{}").expect("a thread");
+        for turn in 1..=60 {
+            let start = Instant::now();
+            finish(&runtime, &agent, &thread);
+            match turn {
+                1 => first.push(start.elapsed()),
+                60 => sixtieth.push(start.elapsed()),
+                _ => {}
+            }
+        }
+    }
+    for (case, mut times) in [("turn_1", first), ("turn_60", sixtieth)] {
+        times.sort();
+        print(case, times[times.len() / 2].as_secs_f64() * 1e6);
+    }
+}
+
+/// A bare hop: what a condition variable costs between two threads, both ways. The yardstick of runs with workers.
+fn hop() {
+    use std::sync::mpsc::sync_channel;
+    let (to, from_main) = sync_channel::<()>(1);
+    let (back, from_other) = sync_channel::<()>(1);
+    let other = std::thread::spawn(move || {
+        while from_main.recv().is_ok() {
+            if back.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    report("bare_hop_and_back", || {
+        to.send(()).expect("the other thread lives");
+        from_other.recv().expect("the other thread lives");
+    });
+    drop(to);
+    other.join().expect("no panic");
+}
+
+/// 200 runs at once with a delay of 50 ms in each of their two model calls: 100 ms would be ideal.
+fn many() {
+    for (case, config) in [
+        ("200_runs", r#"{"workers":0}"#),
+        ("200_runs_workers", r#"{"workers":2}"#),
+    ] {
+        let runtime = Runtime::new(config).expect("a runtime");
+        let model = runtime
+            .model(
+                &json!({"provider": "scripted", "repeat": true, "replies": [
+                    {"tool_calls": [{"name": "get_weather", "args": {}}], "delay_ms": 50},
+                    {"content": "Fine.", "delay_ms": 50},
+                ]})
+                .to_string(),
+            )
+            .expect("a model");
+        let mut parts = bare(ScriptModel::new(vec![says("unused")]));
+        parts.model = model;
+        parts.tools = vec![tool("get_weather", |_| async { answer("clear") })];
+        let agent = runtime.compose(parts).expect("an assembly");
+        let mut times: Vec<f64> = (0..7)
+            .map(|_| {
+                let start = Instant::now();
+                let runs: Vec<_> = (0..200)
+                    .map(|_| {
+                        let thread = runtime.open_thread("{}").expect("a thread");
+                        runtime
+                            .start_run(&agent, &thread, None, HELLO)
+                            .expect("a run")
+                    })
+                    .collect();
+                for run in runs {
+                    assert!(matches!(run.wait(Wait::Forever), Ok(Answer::Done(_))));
+                }
+                start.elapsed().as_secs_f64() * 1e6
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        let line = json!({
+            "peer": "fawn", "case": case, "ms": times[3] / 1e3, "of_ideal": times[3] / 100_000.0,
+        });
+        println!("{line}");
+    }
+}

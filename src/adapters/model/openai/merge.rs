@@ -1,0 +1,449 @@
+//! Merges the chunks of a stream, or the one message of a whole reply, into a reply.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::chunk::{CallPiece, Choice, Chunk, Delta, Extra, FunctionPiece, Loose};
+use crate::ports::model::{ModelDelta, ModelReply, Usage};
+use crate::protocol::message::{InvalidToolCall, ToolCall};
+
+/// Most tool calls of one reply; no model asks for so many, only a broken or hostile endpoint.
+const MAX_CALLS: usize = 1024;
+/// Most members unknown to the format that are kept of one reply.
+const MAX_EXTRAS: usize = 64;
+
+/// What has arrived of a reply.
+#[derive(Debug, Default)]
+pub(super) struct Merger {
+    text: String,
+    reasoning: String,
+    refusal: String,
+    calls: Vec<Call>,
+    usage: Option<Usage>,
+    finish_reason: Option<String>,
+    id: Option<String>,
+    model: Option<String>,
+    /// Members of chunks and choices that the format does not know; the last value of each.
+    extras: Vec<(String, Box<RawValue>)>,
+    /// Members of the message that the format does not know.
+    kwargs: Map<String, Value>,
+    logprobs: Map<String, Value>,
+}
+
+/// A tool call under construction.
+#[derive(Debug, Default)]
+struct Call {
+    /// The label that the endpoint joins its pieces by; not a position.
+    label: Option<u64>,
+    id: Option<String>,
+    name: Option<String>,
+    args: String,
+    /// Id and name were handed on.
+    announced: bool,
+}
+
+/// The reply holds more tool calls than [`MAX_CALLS`].
+#[derive(Debug)]
+pub(super) struct TooManyCalls;
+
+impl Merger {
+    /// Why the model stopped, once the endpoint has said so: its end mark.
+    pub(super) fn has_end_mark(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Whether anything of a message has arrived.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.reasoning.is_empty()
+            && self.refusal.is_empty()
+            && self.calls.is_empty()
+    }
+
+    /// Adds one chunk; what is new in it goes to `out`.
+    pub(super) fn add(
+        &mut self,
+        chunk: Chunk<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), TooManyCalls> {
+        first(&mut self.id, chunk.id);
+        first(&mut self.model, chunk.model);
+        if let Loose::Other(usage) = &chunk.usage
+            && let Some(usage) = read_usage(usage)
+        {
+            // Usage is cumulative: the last word counts.
+            self.usage = Some(usage);
+        }
+        for extra in chunk.extra {
+            self.keep(extra);
+        }
+        for choice in chunk.choices {
+            // One answer was asked for; further choices are someone's invention.
+            if choice.index.number().unwrap_or(0) == 0 {
+                self.add_choice(choice, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_choice(
+        &mut self,
+        choice: Choice<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), TooManyCalls> {
+        if let Some(delta) = choice.delta {
+            self.add_delta(delta, out)?;
+        } else if let Some(message) = choice.message
+            && self.is_empty()
+        {
+            // Some streams close with the whole message; what was streamed must not count twice.
+            self.add_delta(message, out)?;
+        }
+        // "" and null mean: not finished.
+        if let Some(reason) = choice.finish_reason.text() {
+            self.finish_reason = Some(reason.into_owned());
+        }
+        for (name, value) in choice.extra {
+            if name == "logprobs" {
+                if let Ok(Value::Object(logprobs)) = serde_json::from_str(value.get()) {
+                    logprobs
+                        .into_iter()
+                        .for_each(|(name, value)| append(&mut self.logprobs, &name, value));
+                }
+            } else {
+                self.keep((name, value));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_delta(
+        &mut self,
+        delta: Delta<'_>,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), TooManyCalls> {
+        // Endpoints that write both names write the same text under them.
+        let reasoning = delta.reasoning_content.text().or(delta.reasoning.text());
+        if let Some(reasoning) = reasoning {
+            self.add_reasoning(&reasoning, out);
+        }
+        match delta.content {
+            Loose::Text(text) => self.add_text(&text, out),
+            Loose::Other(Value::Array(parts)) => {
+                parts.iter().for_each(|part| self.add_part(part, out));
+            }
+            _ => {}
+        }
+        if let Some(refusal) = delta.refusal.text() {
+            self.refusal.push_str(&refusal);
+        }
+        for (position, piece) in delta.tool_calls.into_iter().enumerate() {
+            self.add_call(piece, position, out)?;
+        }
+        if let Some(function) = delta.function_call {
+            let piece = CallPiece {
+                function: Some(function),
+                ..CallPiece::default()
+            };
+            self.add_call(piece, 0, out)?;
+        }
+        for (name, value) in delta.extra {
+            // Lists and objects carry something (citations, opaque reasoning); single words are decoration.
+            if value.get().starts_with(['[', '{'])
+                && (self.kwargs.len() < MAX_EXTRAS || self.kwargs.contains_key(&*name))
+                && let Ok(value) = serde_json::from_str(value.get())
+            {
+                append(&mut self.kwargs, &name, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_text(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            out.push(ModelDelta::Text(text.to_owned()));
+        }
+    }
+
+    fn add_reasoning(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
+        self.reasoning.push_str(text);
+        out.push(ModelDelta::Reasoning(text.to_owned()));
+    }
+
+    /// A content block: text, or reasoning in one of its forms.
+    fn add_part(&mut self, part: &Value, out: &mut Vec<ModelDelta>) {
+        if let Some(text) = part.get("text").and_then(Value::as_str) {
+            self.add_text(text, out);
+            return;
+        }
+        match part.get("thinking") {
+            Some(Value::String(text)) if !text.is_empty() => self.add_reasoning(text, out),
+            Some(Value::Array(parts)) => parts
+                .iter()
+                .filter_map(|part| part.get("text").and_then(Value::as_str))
+                .filter(|text| !text.is_empty())
+                .for_each(|text| self.add_reasoning(text, out)),
+            _ => {}
+        }
+    }
+
+    fn add_call(
+        &mut self,
+        piece: CallPiece<'_>,
+        position: usize,
+        out: &mut Vec<ModelDelta>,
+    ) -> Result<(), TooManyCalls> {
+        let label = piece.index.number();
+        let id = piece.id.text();
+        let FunctionPiece { name, arguments } = piece.function.unwrap_or_default();
+        let name = name.text();
+        let joined = match label {
+            Some(label) => self.labelled(label, id.as_deref(), name.is_some()),
+            None => self.unlabelled(id.as_deref(), name.as_deref(), position),
+        };
+        let place = match joined {
+            Some(place) => place,
+            // A piece that says nothing begins no call.
+            None if id.is_none() && name.is_none() && arguments.is_nothing() => return Ok(()),
+            None if self.calls.len() == MAX_CALLS => return Err(TooManyCalls),
+            None => {
+                self.calls.push(Call {
+                    label,
+                    ..Call::default()
+                });
+                self.calls.len() - 1
+            }
+        };
+        let call = &mut self.calls[place];
+        let mut new_id = None;
+        if call.id.is_none() {
+            call.id = id.map(Into::into);
+            new_id.clone_from(&call.id);
+        }
+        if call.name.is_none() {
+            call.name = name.map(Into::into);
+        }
+        let before = call.args.len();
+        match arguments {
+            Loose::Text(text) => call.args.push_str(&text),
+            // Some endpoints send the arguments as the object itself, whole.
+            Loose::Other(object) if call.args.is_empty() => call.args = object.to_string(),
+            Loose::Other(_) | Loose::Null => {}
+        }
+        if call.name.is_none() {
+            // Arguments that come before the name are held back.
+            return Ok(());
+        }
+        let first = !call.announced;
+        call.announced = true;
+        let args = &call.args[if first { 0 } else { before }..];
+        if first || new_id.is_some() || !args.is_empty() {
+            out.push(ModelDelta::ToolCall {
+                index: place as u32,
+                id: if first { call.id.clone() } else { new_id },
+                name: call.name.clone().filter(|_| first),
+                args: args.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The call that a piece with an index belongs to.
+    ///
+    /// Endpoints that number every call 0 give a new id and a name with each; an id alone does not begin a new call,
+    /// because others make up an id for every piece.
+    fn labelled(&self, label: u64, id: Option<&str>, named: bool) -> Option<usize> {
+        let place = self
+            .calls
+            .iter()
+            .rposition(|call| call.label == Some(label))?;
+        let call = &self.calls[place];
+        let other_id = matches!((id, &call.id), (Some(new), Some(old)) if new != old);
+        if !(other_id && named && call.name.is_some()) {
+            return Some(place);
+        }
+        self.calls.iter().rposition(|call| call.id.as_deref() == id)
+    }
+
+    /// The call that a piece without an index belongs to: by its id, else by order. `position` is its place in the
+    /// list of its chunk.
+    fn unlabelled(&self, id: Option<&str>, name: Option<&str>, position: usize) -> Option<usize> {
+        if id.is_some()
+            && let Some(place) = self.calls.iter().rposition(|call| call.id.as_deref() == id)
+        {
+            return Some(place);
+        }
+        let last = self.calls.len().checked_sub(1)?;
+        let call = &self.calls[last];
+        let fits_id = id.is_none() || call.id.is_none();
+        let joins = match (name, call.name.as_deref()) {
+            (None, _) => fits_id,
+            // The name that was still missing.
+            (Some(_), None) => fits_id,
+            // The same name again is either repeated, or another call of the same tool.
+            (Some(new), Some(old)) => {
+                fits_id
+                    && id.is_none()
+                    && new == old
+                    && position == 0
+                    && !call.args.is_empty()
+                    && parse_object(&call.args).is_err()
+            }
+        };
+        joins.then_some(last)
+    }
+
+    fn keep(&mut self, (name, value): Extra<'_>) {
+        if value.get() == "null" {
+            return;
+        }
+        let room = self.extras.len() < MAX_EXTRAS;
+        match self.extras.iter_mut().find(|(known, _)| *known == name) {
+            // Most of them are the same in every chunk.
+            Some((_, kept)) if kept.get() == value.get() => {}
+            Some((_, kept)) => *kept = value.to_owned(),
+            None if room => self.extras.push((name.into_owned(), value.to_owned())),
+            None => {}
+        }
+    }
+
+    /// The reply. `cut` says that it did not come to its end, so that a call without arguments is not taken for a
+    /// call with none.
+    pub(super) fn finish(mut self, cut: bool) -> ModelReply {
+        let stopped_early = matches!(
+            self.finish_reason.as_deref(),
+            Some("length" | "content_filter")
+        );
+        let mut reply = ModelReply::default();
+        for call in std::mem::take(&mut self.calls) {
+            match close(call, cut || stopped_early) {
+                Ok(call) => reply.tool_calls.push(call),
+                Err(call) => reply.invalid_tool_calls.push(call),
+            }
+        }
+        let has_calls = !reply.tool_calls.is_empty() || !reply.invalid_tool_calls.is_empty();
+        if self.finish_reason.is_none() && !cut {
+            self.finish_reason = Some(if has_calls { "tool_calls" } else { "stop" }.to_owned());
+        }
+        reply.content = Value::String(self.text);
+        reply.usage = self.usage;
+        for (name, text) in [
+            ("reasoning_content", self.reasoning),
+            ("refusal", self.refusal),
+        ] {
+            if !text.is_empty() {
+                reply
+                    .additional_kwargs
+                    .insert(name.to_owned(), Value::String(text));
+            }
+        }
+        reply.additional_kwargs.extend(self.kwargs);
+        for (name, text) in [
+            ("finish_reason", self.finish_reason),
+            ("model_name", self.model),
+            ("id", self.id),
+        ] {
+            if let Some(text) = text {
+                reply
+                    .response_metadata
+                    .insert(name.to_owned(), Value::String(text));
+            }
+        }
+        for (name, value) in self.extras {
+            if !reply.response_metadata.contains_key(&name)
+                && let Ok(value) = serde_json::from_str(value.get())
+            {
+                reply.response_metadata.insert(name, value);
+            }
+        }
+        if !self.logprobs.is_empty() {
+            reply
+                .response_metadata
+                .insert("logprobs".to_owned(), Value::Object(self.logprobs));
+        }
+        reply
+    }
+}
+
+/// Keeps the first text that is not empty.
+fn first(kept: &mut Option<String>, new: Loose<'_>) {
+    if kept.is_none() {
+        *kept = new.text().map(Into::into);
+    }
+}
+
+/// Lists grow, anything else is replaced; null says nothing.
+fn append(map: &mut Map<String, Value>, name: &str, value: Value) {
+    match (map.get_mut(name), value) {
+        (_, Value::Null) => {}
+        (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
+        (Some(known), value) => *known = value,
+        (None, value) => {
+            map.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// A finished call, or one that cannot be run and why.
+fn close(call: Call, cut: bool) -> Result<ToolCall, InvalidToolCall> {
+    let args = match parse_object(&call.args) {
+        Ok(_) if cut && call.args.trim().is_empty() => {
+            Err("the reply was cut off before the arguments".to_owned())
+        }
+        Err(error) if cut => Err(format!(
+            "the reply was cut off inside the arguments ({error})"
+        )),
+        parsed => parsed,
+    };
+    match (call.name, args) {
+        (Some(name), Ok(args)) => Ok(ToolCall {
+            name,
+            args,
+            id: call.id,
+        }),
+        (name, args) => Err(InvalidToolCall {
+            id: call.id,
+            error: Some(match args {
+                Err(error) => error,
+                Ok(_) => "the call names no tool".to_owned(),
+            }),
+            name,
+            args: Some(call.args),
+        }),
+    }
+}
+
+/// Arguments text as an object. No text at all, and null, stand for no arguments.
+fn parse_object(args: &str) -> Result<Map<String, Value>, String> {
+    let text = args.trim();
+    if text.is_empty() || text == "null" {
+        return Ok(Map::new());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err("the arguments are no JSON object".to_owned()),
+        Err(error) => Err(format!("the arguments are not JSON: {error}")),
+    }
+}
+
+/// Reads a usage object. Numbers that are no counts are taken as not said.
+fn read_usage(usage: &Value) -> Option<Usage> {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+    let detail = |object: &str, name: &str| usage.get(object)?.get(name)?.as_u64();
+    let input = count("prompt_tokens");
+    let output = count("completion_tokens");
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let (input_tokens, output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
+    Some(Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: count("total_tokens")
+            .unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
+        cache_read: detail("prompt_tokens_details", "cached_tokens")
+            .or_else(|| count("prompt_cache_hit_tokens")),
+        reasoning: detail("completion_tokens_details", "reasoning_tokens"),
+    })
+}

@@ -1,0 +1,158 @@
+//! An assembly: model, system text, tools and middleware, composed once and never changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::middleware::{Hook, Middleware};
+use crate::ports::model::DynModelProvider;
+use crate::ports::tool::{DynTool, ToolSpec};
+use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::tools::arguments::ArgumentCheck;
+
+/// What an assembly is made of.
+pub struct AssemblyParts {
+    /// The model.
+    pub model: Arc<dyn DynModelProvider>,
+    /// System text, as it is.
+    pub system_prompt: Option<Arc<str>>,
+    /// Tools, in the order in which the model is told of them.
+    pub tools: Vec<Arc<dyn DynTool>>,
+    /// The chain, outermost first.
+    pub middleware: Vec<Arc<dyn Middleware>>,
+    /// Steps of a run unless the run says otherwise.
+    pub recursion_limit: Option<u32>,
+    /// Whether a run needs a queue because the host answers its model or runs its tools.
+    pub needs_host: bool,
+}
+
+/// One tool with its compiled schema.
+pub struct ToolEntry {
+    /// The tool.
+    pub tool: Arc<dyn DynTool>,
+    /// The check of its arguments.
+    pub check: ArgumentCheck,
+}
+
+/// A composed agent.
+pub struct Assembly {
+    /// The model.
+    pub model: Arc<dyn DynModelProvider>,
+    /// System text.
+    pub system_prompt: Option<Arc<str>>,
+    /// What the model is told about the tools.
+    pub tool_specs: Arc<[ToolSpec]>,
+    /// Steps of a run unless the run says otherwise.
+    pub recursion_limit: u32,
+    /// Whether a run needs a queue.
+    pub needs_host: bool,
+    tools: Vec<ToolEntry>,
+    by_name: HashMap<String, usize>,
+    middleware: Vec<Arc<dyn Middleware>>,
+    hooks: [Vec<usize>; 4],
+    model_wrappers: Vec<Arc<dyn Middleware>>,
+    tool_wrappers: Vec<Arc<dyn Middleware>>,
+}
+
+impl Assembly {
+    /// Composes an agent.
+    ///
+    /// # Errors
+    /// `Conflict` when two tools or two middlewares share a name, `AssemblyInvalid` when a tool's schema is none.
+    pub fn new(parts: AssemblyParts) -> Result<Self, Error> {
+        let AssemblyParts {
+            model,
+            system_prompt,
+            tools,
+            middleware,
+            recursion_limit,
+            needs_host,
+        } = parts;
+        let mut by_name = HashMap::new();
+        let mut entries = Vec::with_capacity(tools.len());
+        for (place, tool) in tools.into_iter().enumerate() {
+            let at = format!("/tools/{place}");
+            let check = ArgumentCheck::compile(&tool.spec().parameters)
+                .map_err(|error| error.below(&format!("{at}/parameters")))?;
+            if by_name.insert(tool.spec().name.clone(), place).is_some() {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    format!("{at}/name"),
+                    format!("a second tool is named {:?}", tool.spec().name),
+                ));
+            }
+            entries.push(ToolEntry { tool, check });
+        }
+        for (place, part) in middleware.iter().enumerate() {
+            if middleware[..place]
+                .iter()
+                .any(|earlier| earlier.name() == part.name())
+            {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    format!("/middleware/{place}"),
+                    format!("a second middleware is named {:?}", part.name()),
+                ));
+            }
+        }
+        let having = |pick: fn(&dyn Middleware) -> bool| -> Vec<usize> {
+            (0..middleware.len())
+                .filter(|place| pick(middleware[*place].as_ref()))
+                .collect()
+        };
+        let reversed = |mut places: Vec<usize>| {
+            places.reverse();
+            places
+        };
+        let hooks = [
+            having(|part| part.hooks().before_agent),
+            having(|part| part.hooks().before_model),
+            reversed(having(|part| part.hooks().after_model)),
+            reversed(having(|part| part.hooks().after_agent)),
+        ];
+        let wrappers = |pick: fn(&dyn Middleware) -> bool| {
+            having(pick)
+                .into_iter()
+                .map(|place| middleware[place].clone())
+                .collect()
+        };
+        Ok(Assembly {
+            model,
+            system_prompt,
+            tool_specs: entries
+                .iter()
+                .map(|entry| entry.tool.spec().clone())
+                .collect(),
+            recursion_limit: recursion_limit.unwrap_or(DEFAULT_RECURSION_LIMIT),
+            needs_host,
+            tools: entries,
+            by_name,
+            hooks,
+            model_wrappers: wrappers(|part| part.hooks().wrap_model_call),
+            tool_wrappers: wrappers(|part| part.hooks().wrap_tool_call),
+            middleware,
+        })
+    }
+
+    /// The tool of this name.
+    pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        self.by_name.get(name).map(|place| &self.tools[*place])
+    }
+
+    /// The middlewares that have a state hook, in the order in which they run.
+    pub fn hook(&self, hook: Hook, position: usize) -> Option<&Arc<dyn Middleware>> {
+        self.hooks[hook as usize]
+            .get(position)
+            .map(|place| &self.middleware[*place])
+    }
+
+    /// The middlewares that wrap model calls, outermost first.
+    pub fn model_wrappers(&self) -> &[Arc<dyn Middleware>] {
+        &self.model_wrappers
+    }
+
+    /// The middlewares that wrap tool calls, outermost first.
+    pub fn tool_wrappers(&self) -> &[Arc<dyn Middleware>] {
+        &self.tool_wrappers
+    }
+}

@@ -1,0 +1,672 @@
+//! The run as a machine: it holds what is pending and says what to do next. It does no IO.
+//!
+//! The loop (EX-1): `before_agent` hooks, then `before_model` hooks, model, `after_model` hooks, tools, again, until a reply
+//! has no open calls; then `after_agent` hooks. What a step writes stays pending until the driver has stored it, so a
+//! step whose save fails leaves the thread as it was.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::assembly::Assembly;
+use super::step::{ModelCall, Note, Outcome, Step};
+use crate::middleware::{
+    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, RunFacts,
+};
+use crate::ports::checkpoint::Source;
+use crate::ports::host::RunContext;
+use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
+use crate::ports::tool::ToolOutcome;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
+use crate::protocol::run::RunStatus;
+use crate::state::delta::StateDelta;
+use crate::state::ids::IdSource;
+use crate::state::update::StateUpdate;
+use crate::state::{Overlay, ThreadState};
+
+/// How a run is to go.
+pub struct RunOptions {
+    /// Channel writes that start it; `None` goes on from the thread's state.
+    pub input: Option<StateUpdate>,
+    /// Facts that hooks see.
+    pub facts: RunFacts,
+    /// Handed to models and tools.
+    pub context: Arc<RunContext>,
+    /// Most steps.
+    pub recursion_limit: u32,
+    /// Whether to store after each step, or once at the end.
+    pub save_each_step: bool,
+    /// Whether to keep notes of what each node writes.
+    pub notes: bool,
+}
+
+enum Phase {
+    Start(Option<StateUpdate>),
+    Hooks(Hook, usize),
+    CallModel,
+    AwaitModel(Arc<str>),
+    Replied(Arc<str>, Box<ModelResponse>),
+    Decide,
+    CallTools,
+    AwaitTools(Vec<ToolCall>),
+    Returned(Vec<(ToolCall, ToolOutcome)>),
+    KeepReply(Box<Message>, Box<End>),
+    KeepResults(Vec<(ToolCall, ToolOutcome)>, Box<End>),
+    Save(Source, Box<Phase>),
+    Saving(Box<Phase>),
+    End(Box<End>),
+    Ended,
+}
+
+struct End {
+    status: RunStatus,
+    error: Option<Error>,
+    cancel_reason: Option<String>,
+}
+
+/// One run.
+pub struct RunMachine {
+    assembly: Arc<Assembly>,
+    options: RunOptions,
+    overlay: Overlay,
+    phase: Phase,
+    answer: Option<EffectAnswer>,
+    /// A cancellation that waits for the next boundary.
+    pending_end: Option<Box<End>>,
+    steps: u32,
+    usage: Usage,
+    notes: Vec<Note>,
+}
+
+impl RunMachine {
+    /// A run that has not begun.
+    pub fn new(assembly: Arc<Assembly>, mut options: RunOptions) -> Self {
+        let phase = Phase::Start(options.input.take());
+        RunMachine {
+            assembly,
+            options,
+            overlay: Overlay::new(),
+            phase,
+            answer: None,
+            pending_end: None,
+            steps: 0,
+            usage: Usage::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// What to do next. `state` is the thread as it is stored.
+    pub fn next_step(&mut self, state: &ThreadState, ids: &mut dyn IdSource) -> Step {
+        loop {
+            let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+            match self.advance(phase, state, ids) {
+                Ok(Some(step)) => return step,
+                Ok(None) => {}
+                Err(error) => self.end(RunStatus::Error, Some(error)),
+            }
+        }
+    }
+
+    /// The answer to [`Step::CallModel`].
+    pub fn model_replied(&mut self, result: Result<ModelResponse, ModelError>) {
+        let Phase::AwaitModel(message_id) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return self.out_of_turn("a model reply");
+        };
+        match result {
+            Ok(response) => self.phase = Phase::Replied(message_id, Box::new(response)),
+            Err(failure) => {
+                let end = End {
+                    status: RunStatus::Error,
+                    error: Some(failure.error),
+                    cancel_reason: None,
+                };
+                self.keep_partial(&message_id, failure.partial.as_deref(), "error", end);
+            }
+        }
+    }
+
+    /// The answer to [`Step::CallTools`]: one outcome for each call, in their order.
+    pub fn tools_returned(&mut self, outcomes: Vec<ToolOutcome>) {
+        let Phase::AwaitTools(calls) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return self.out_of_turn("tool results");
+        };
+        self.phase = Phase::Returned(calls.into_iter().zip(outcomes).collect());
+    }
+
+    /// The answer to [`Step::Await`].
+    pub fn answered(&mut self, answer: EffectAnswer) {
+        self.answer = Some(answer);
+    }
+
+    /// What [`Step::Save`] is to store.
+    pub fn delta(&self, state: &ThreadState) -> StateDelta {
+        state.delta(&self.overlay)
+    }
+
+    /// The store has it: the pending writes become the thread's state.
+    pub fn commit(&mut self, state: &mut ThreadState) {
+        state.commit(std::mem::take(&mut self.overlay));
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Saving(next) => self.phase = *next,
+            other => self.phase = other,
+        }
+    }
+
+    /// The store failed: what is pending is dropped and the run ends.
+    pub fn save_failed(&mut self, error: Error) {
+        self.overlay = Overlay::new();
+        self.notes.clear();
+        self.end(RunStatus::Error, Some(error));
+    }
+
+    /// What nodes wrote since the last call; tell it to the host after a save.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Ends the run early. `partial` is what had arrived of a reply, `finished` the outcomes of calls that had ended (in the
+    /// order of the calls, `None` for the others); both are kept.
+    pub fn cancel(
+        &mut self,
+        partial: Option<&ModelReply>,
+        finished: Vec<Option<ToolOutcome>>,
+        reason: Option<String>,
+    ) {
+        let end = End {
+            status: RunStatus::Interrupted,
+            error: None,
+            cancel_reason: reason,
+        };
+        match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::AwaitModel(message_id) => {
+                self.keep_partial(&message_id, partial, "cancelled", end);
+            }
+            Phase::AwaitTools(calls) => {
+                let ended = calls.into_iter().zip(finished);
+                let kept = ended
+                    .filter_map(|(call, outcome)| Some((call, outcome?)))
+                    .collect();
+                self.phase = Phase::KeepResults(kept, Box::new(end));
+            }
+            other => {
+                // What has arrived is stored first; the run ends where it would begin something new.
+                self.phase = other;
+                self.pending_end.get_or_insert(Box::new(end));
+            }
+        }
+    }
+
+    /// The tokens of the run so far, with those of a reply that is not counted yet.
+    pub fn usage_with(&self, reply: &Usage) -> Usage {
+        let mut total = self.usage.clone();
+        total.add(reply);
+        total
+    }
+
+    fn advance(
+        &mut self,
+        phase: Phase,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> Result<Option<Step>, Error> {
+        let begins_something = matches!(
+            phase,
+            Phase::Start(_)
+                | Phase::Hooks(Hook::BeforeAgent | Hook::BeforeModel, _)
+                | Phase::CallModel
+                | Phase::CallTools
+        );
+        if begins_something && let Some(end) = self.pending_end.take() {
+            self.finish(*end);
+            return Ok(None);
+        }
+        match phase {
+            Phase::Start(input) => {
+                let entry = match &input {
+                    // Going on from the stored state: open calls are run before the model is asked (LG-29).
+                    None if self.stopped_at_calls(state) => Phase::CallTools,
+                    _ => Phase::Hooks(Hook::BeforeAgent, 0),
+                };
+                if let Some(input) = input {
+                    state
+                        .stage(&mut self.overlay, std::slice::from_ref(&input), ids)
+                        // The input is one update; its place in the step is not the caller's business.
+                        .map_err(|error| relocate(error, "/0", "/input"))?;
+                }
+                self.phase = Phase::Save(Source::Input, Box::new(entry));
+                Ok(None)
+            }
+            Phase::Hooks(hook, position) => self.run_hook(hook, position, state, ids),
+            Phase::CallModel => {
+                self.count_step()?;
+                let message_id: Arc<str> = ids.next_id().into();
+                let view = state.view(&self.overlay);
+                let request = ModelRequest {
+                    purpose: Purpose::Lead,
+                    system: self.assembly.system_prompt.clone(),
+                    // A removal that a replace-all left in the list is no message for a model.
+                    messages: view
+                        .messages()
+                        .filter(|m| m.kind() != Kind::Remove)
+                        .cloned()
+                        .collect(),
+                    tools: self.assembly.tool_specs.clone(),
+                    tool_choice: None,
+                    attempt: 0,
+                    run: self.options.context.clone(),
+                };
+                self.phase = Phase::AwaitModel(message_id.clone());
+                Ok(Some(Step::CallModel(Box::new(ModelCall {
+                    request,
+                    message_id,
+                }))))
+            }
+            Phase::Replied(message_id, response) => {
+                self.stage_reply(&message_id, *response, state, ids)?;
+                self.phase = Phase::Hooks(Hook::AfterModel, 0);
+                Ok(None)
+            }
+            Phase::Decide => {
+                // EX-5: no calls, the agent is done; open calls, they are run; all answered, the model is asked again.
+                let has_calls = self
+                    .last_calls(state)
+                    .is_some_and(|calls| !calls.is_empty());
+                let next = if !has_calls {
+                    Phase::Hooks(Hook::AfterAgent, 0)
+                } else if self.open_calls(state).is_empty() {
+                    Phase::Hooks(Hook::BeforeModel, 0)
+                } else {
+                    Phase::CallTools
+                };
+                self.phase = Phase::Save(Source::Loop, Box::new(next));
+                Ok(None)
+            }
+            Phase::CallTools => {
+                let calls = self.open_calls(state);
+                if calls.is_empty() {
+                    self.phase = Phase::Hooks(Hook::BeforeModel, 0);
+                    return Ok(None);
+                }
+                self.count_step()?;
+                self.phase = Phase::AwaitTools(calls.clone());
+                Ok(Some(Step::CallTools(calls)))
+            }
+            Phase::Returned(results) => {
+                let ends = results.iter().any(|(_, outcome)| match outcome {
+                    ToolOutcome::Answer(answer) => answer.end_run,
+                    ToolOutcome::Failed(_) => false,
+                });
+                let direct = results.iter().all(|(call, _)| {
+                    self.assembly
+                        .tool(&call.name)
+                        .is_some_and(|entry| entry.tool.return_direct())
+                });
+                match self.stage_tools(results, state, ids) {
+                    Ok(()) => {
+                        let next = if ends {
+                            // EX-7: goto end passes by `after_agent`.
+                            Phase::End(Box::new(End {
+                                status: RunStatus::Success,
+                                error: None,
+                                cancel_reason: None,
+                            }))
+                        } else if direct {
+                            Phase::Hooks(Hook::AfterAgent, 0)
+                        } else {
+                            Phase::Hooks(Hook::BeforeModel, 0)
+                        };
+                        self.phase = Phase::Save(Source::Loop, Box::new(next));
+                    }
+                    Err(error) => self.end(RunStatus::Error, Some(error)),
+                }
+                Ok(None)
+            }
+            Phase::KeepReply(message, end) => {
+                let update = StateUpdate::messages(vec![*message]);
+                state.stage(&mut self.overlay, std::slice::from_ref(&update), ids)?;
+                self.note("model".into(), update);
+                self.finish(*end);
+                Ok(None)
+            }
+            Phase::KeepResults(results, end) => {
+                self.stage_tools(results, state, ids)?;
+                self.finish(*end);
+                Ok(None)
+            }
+            Phase::Save(source, next) => {
+                let ending = matches!(*next, Phase::End(_));
+                if self.overlay.is_empty() || !(self.options.save_each_step || ending) {
+                    self.phase = *next;
+                    return Ok(None);
+                }
+                self.phase = Phase::Saving(next);
+                Ok(Some(Step::Save(source)))
+            }
+            Phase::End(end) => {
+                if !self.overlay.is_empty() {
+                    self.finish(*end);
+                    return Ok(None);
+                }
+                Ok(Some(Step::Done(Outcome {
+                    status: end.status,
+                    error: end.error,
+                    cancel_reason: end.cancel_reason,
+                    steps: self.steps,
+                    usage: self.usage.clone(),
+                })))
+            }
+            Phase::AwaitModel(_) | Phase::AwaitTools(_) | Phase::Saving(_) | Phase::Ended => Err(
+                Error::new(ErrorCode::Internal, "the machine was asked out of turn"),
+            ),
+        }
+    }
+
+    fn run_hook(
+        &mut self,
+        hook: Hook,
+        position: usize,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> Result<Option<Step>, Error> {
+        let Some(middleware) = self.assembly.hook(hook, position).cloned() else {
+            self.phase = match hook {
+                Hook::BeforeAgent => Phase::Hooks(Hook::BeforeModel, 0),
+                Hook::BeforeModel => Phase::CallModel,
+                Hook::AfterModel => Phase::Decide,
+                Hook::AfterAgent => {
+                    self.end(RunStatus::Success, None);
+                    return Ok(None);
+                }
+            };
+            return Ok(None);
+        };
+        let node = || -> Arc<str> { format!("{}.{}", middleware.name(), hook.name()).into() };
+        let failed = |error: Error| {
+            Error::new(
+                ErrorCode::Middleware,
+                format!("{}: {}", node(), error.message),
+            )
+            .caused_by(error.code.name())
+        };
+        let answer = self.answer.take();
+        let context = HookContext {
+            state: state.view(&self.overlay),
+            run: &self.options.facts,
+            answer: answer.as_ref(),
+        };
+        let output = middleware.hook(hook, &context).map_err(failed)?;
+        let (update, jump) = match output {
+            HookOutput::Continue => (None, None),
+            HookOutput::Update(update) => (Some(update), None),
+            HookOutput::Jump(to, update) => (Some(update), Some(to)),
+            HookOutput::Await(effect) => {
+                self.phase = Phase::Hooks(hook, position);
+                return Ok(Some(Step::Await(effect)));
+            }
+        };
+        if let Some(mut update) = update
+            && !update.is_empty()
+        {
+            update.writer = Some(node().to_string());
+            state
+                .stage(&mut self.overlay, std::slice::from_ref(&update), ids)
+                .map_err(failed)?;
+            self.note(node(), update);
+        }
+        self.phase = match jump {
+            None => Phase::Hooks(hook, position + 1),
+            Some(Jump::Model) => Phase::Hooks(Hook::BeforeModel, 0),
+            Some(Jump::Tools) => Phase::Save(Source::Loop, Box::new(Phase::CallTools)),
+            Some(Jump::End) if hook == Hook::AfterAgent => {
+                self.end(RunStatus::Success, None);
+                return Ok(None);
+            }
+            Some(Jump::End) => {
+                Phase::Save(Source::Loop, Box::new(Phase::Hooks(Hook::AfterAgent, 0)))
+            }
+        };
+        Ok(None)
+    }
+
+    fn stage_reply(
+        &mut self,
+        message_id: &Arc<str>,
+        response: ModelResponse,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> Result<(), Error> {
+        let ModelResponse { reply, updates } = response;
+        if let Some(usage) = &reply.usage {
+            self.usage.add(usage);
+        }
+        let mut fields = reply_fields(message_id, reply);
+        let mut known = HashSet::new();
+        for call in &mut fields.tool_calls {
+            // A call pairs with its result by id, so each needs one of its own.
+            let usable = call
+                .id
+                .as_deref()
+                .is_some_and(|id| !id.trim().is_empty() && !known.contains(id));
+            if !usable {
+                call.id = Some(format!("call_{}", ids.next_id()));
+            }
+            known.extend(call.id.clone());
+        }
+        let mut step = vec![StateUpdate::messages(vec![Message::new(fields)])];
+        step.extend(updates);
+        for update in &mut step {
+            update.writer.get_or_insert_with(|| "model".to_owned());
+        }
+        state.stage(&mut self.overlay, &step, ids)?;
+        let node: Arc<str> = "model".into();
+        for update in step {
+            self.note(node.clone(), update);
+        }
+        Ok(())
+    }
+
+    /// Stages results and what the tools write besides. When the writes cannot be folded, the results alone are kept and the
+    /// error is returned: what a tool has done is never lost (M11).
+    fn stage_tools(
+        &mut self,
+        results: Vec<(ToolCall, ToolOutcome)>,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> Result<(), Error> {
+        let mut step = Vec::with_capacity(results.len());
+        let mut messages_only = Vec::with_capacity(results.len());
+        for (call, outcome) in results {
+            let (message, update) = tool_message(&call, outcome, ids.next_id());
+            let writer = Some(format!(
+                "{} ({})",
+                call.name,
+                call.id.as_deref().unwrap_or_default()
+            ));
+            let mut result = StateUpdate::messages(vec![message]);
+            result.writer = writer.clone();
+            messages_only.push(result.clone());
+            step.push(result);
+            if let Some(mut update) = update {
+                update.writer = writer;
+                step.push(update);
+            }
+        }
+        let staged = state.stage(&mut self.overlay, &step, ids);
+        if let Err(error) = staged {
+            state.stage(&mut self.overlay, &messages_only, ids)?;
+            self.note_tools(messages_only);
+            return Err(Error {
+                path: None,
+                ..error
+            });
+        }
+        self.note_tools(step);
+        Ok(())
+    }
+
+    fn note_tools(&mut self, step: Vec<StateUpdate>) {
+        let node: Arc<str> = "tools".into();
+        for update in step {
+            self.note(node.clone(), update);
+        }
+    }
+
+    /// Keeps the text of a reply that did not arrive whole, without its calls, and ends the run.
+    fn keep_partial(
+        &mut self,
+        message_id: &Arc<str>,
+        partial: Option<&ModelReply>,
+        finish_reason: &str,
+        end: End,
+    ) {
+        let message = partial.map(|partial| {
+            let mut kept = ModelReply {
+                content: partial.content.clone(),
+                additional_kwargs: partial.additional_kwargs.clone(),
+                response_metadata: partial.response_metadata.clone(),
+                ..ModelReply::default()
+            };
+            kept.response_metadata
+                .insert("finish_reason".into(), finish_reason.into());
+            Message::new(reply_fields(message_id, kept))
+        });
+        match message {
+            Some(message) if !message.text().is_empty() => {
+                self.phase = Phase::KeepReply(Box::new(message), Box::new(end));
+            }
+            _ => self.finish(end),
+        }
+    }
+
+    fn note(&mut self, node: Arc<str>, update: StateUpdate) {
+        if self.options.notes {
+            self.notes.push(Note { node, update });
+        }
+    }
+
+    fn count_step(&mut self) -> Result<(), Error> {
+        if self.steps >= self.options.recursion_limit {
+            return Err(Error::new(
+                ErrorCode::RecursionLimit,
+                format!(
+                    "the run has used its {} steps",
+                    self.options.recursion_limit
+                ),
+            ));
+        }
+        self.steps += 1;
+        Ok(())
+    }
+
+    /// Whether the thread stands at an ai message with calls that nobody has run: an earlier run ended there.
+    fn stopped_at_calls(&self, state: &ThreadState) -> bool {
+        let view = state.view(&self.overlay);
+        let stopped = view
+            .last()
+            .is_some_and(|last| matches!(last.kind(), Kind::Ai | Kind::Tool));
+        stopped && !self.open_calls(state).is_empty()
+    }
+
+    /// The calls of the last ai message; `None` when there is no such message.
+    fn last_calls(&self, state: &ThreadState) -> Option<Vec<ToolCall>> {
+        let view = state.view(&self.overlay);
+        let ai = view
+            .messages()
+            .rev()
+            .find(|message| message.kind() == Kind::Ai)?;
+        Some(ai.fields().tool_calls.clone())
+    }
+
+    /// The calls of the last ai message that no result after it answers.
+    fn open_calls(&self, state: &ThreadState) -> Vec<ToolCall> {
+        let view = state.view(&self.overlay);
+        let mut answered = HashSet::new();
+        for message in view.messages().rev() {
+            match message.kind() {
+                Kind::Tool => {
+                    answered.insert(message.fields().tool_call_id.as_str());
+                }
+                Kind::Ai => {
+                    let calls = message.fields().tool_calls.iter();
+                    return calls
+                        .filter(|call| call.id.as_deref().is_some_and(|id| !answered.contains(id)))
+                        .cloned()
+                        .collect();
+                }
+                _ => {}
+            }
+        }
+        Vec::new()
+    }
+
+    fn end(&mut self, status: RunStatus, error: Option<Error>) {
+        self.finish(End {
+            status,
+            error,
+            cancel_reason: None,
+        });
+    }
+
+    fn finish(&mut self, end: End) {
+        self.answer = None;
+        self.phase = Phase::Save(Source::Loop, Box::new(Phase::End(Box::new(end))));
+    }
+
+    fn out_of_turn(&mut self, what: &str) {
+        let error = Error::new(ErrorCode::Internal, format!("{what} came out of turn"));
+        self.end(RunStatus::Error, Some(error));
+    }
+}
+
+fn reply_fields(message_id: &Arc<str>, reply: ModelReply) -> Fields {
+    let content = match reply.content {
+        Value::Null => Value::String(String::new()),
+        content => content,
+    };
+    let mut fields = Fields::new(Kind::Ai, content);
+    fields.id = Some(message_id.to_string());
+    fields.tool_calls = reply.tool_calls;
+    fields.invalid_tool_calls = reply.invalid_tool_calls;
+    fields.usage_metadata = reply.usage.map_or(Value::Null, |usage| usage.to_value());
+    fields.additional_kwargs = reply.additional_kwargs;
+    fields.response_metadata = reply.response_metadata;
+    fields
+}
+
+fn tool_message(
+    call: &ToolCall,
+    outcome: ToolOutcome,
+    id: String,
+) -> (Message, Option<StateUpdate>) {
+    let mut fields = Fields::new(Kind::Tool, Value::String(String::new()));
+    fields.id = Some(id);
+    fields.name = Some(call.name.clone());
+    fields.tool_call_id = call.id.clone().unwrap_or_default();
+    let update = match outcome {
+        ToolOutcome::Answer(answer) => {
+            fields.content = match answer.content {
+                Value::Null => Value::String(String::new()),
+                content => content,
+            };
+            fields.artifact = answer.artifact;
+            answer.update
+        }
+        ToolOutcome::Failed(message) => {
+            fields.content = Value::String(format!("Error: {message}"));
+            fields.status = ToolStatus::Error;
+            None
+        }
+    };
+    (Message::new(fields), update)
+}
+
+/// Moves an error's path from below `from` to below `to`.
+fn relocate(mut error: Error, from: &str, to: &str) -> Error {
+    if let Some(path) = &error.path {
+        let rest = path.strip_prefix(from).unwrap_or(path);
+        error.path = Some(format!("{to}{rest}"));
+    }
+    error
+}

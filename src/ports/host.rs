@@ -1,0 +1,94 @@
+//! The host port: asking the program that embeds us, and waiting for its answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::BoxFuture;
+use crate::protocol::error::Error;
+
+/// What the host is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostCallKind {
+    /// Run a tool.
+    Tool,
+    /// Answer as a model.
+    Model,
+}
+
+impl HostCallKind {
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HostCallKind::Tool => "tool",
+            HostCallKind::Model => "model",
+        }
+    }
+}
+
+/// One question to the host.
+#[derive(Clone, Debug)]
+pub struct HostCall {
+    /// What for.
+    pub kind: HostCallKind,
+    /// Name of the tool or of the model.
+    pub name: String,
+    /// JSON text of the arguments.
+    pub args: String,
+    /// How long the host has.
+    pub deadline: Duration,
+    /// The same for every repetition of the same piece of work.
+    pub idempotency_key: String,
+}
+
+/// What the host says about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostReply {
+    /// A piece on the way (`fawn_call_emit`).
+    Emitted(Value),
+    /// The answer: what stood under `ok`.
+    Answered(Value),
+    /// The host could not do it: the message that stood under `error`.
+    Refused(String),
+}
+
+/// A call in flight. Dropping it cancels the call.
+pub trait HostCallHandle: Send {
+    /// The next thing the host says. After an answer or an error there is nothing more to ask for.
+    ///
+    /// # Errors
+    /// `DeadlineExceeded`, `QueueClosed` or `Closed` when no answer will come.
+    fn next(&mut self) -> BoxFuture<'_, Result<HostReply, Error>>;
+}
+
+/// Asks the host on behalf of one run.
+pub trait HostCalls: Send + Sync + 'static {
+    /// Puts a call to the host.
+    ///
+    /// # Errors
+    /// `NoQueue` or `QueueClosed` when nobody can hear it.
+    fn open(&self, call: HostCall) -> Result<Box<dyn HostCallHandle>, Error>;
+    /// Passes on what a tool emits while it runs, as a `custom` event.
+    fn emit_custom(&self, call_id: &str, value: Value);
+}
+
+/// The run on whose behalf a port is used.
+#[derive(Clone)]
+pub struct RunContext {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its thread.
+    pub thread_id: Arc<str>,
+    /// The way to the host.
+    pub host: Arc<dyn HostCalls>,
+}
+
+impl std::fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunContext")
+            .field("run_id", &self.run_id)
+            .field("thread_id", &self.thread_id)
+            .finish_non_exhaustive()
+    }
+}

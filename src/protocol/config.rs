@@ -1,0 +1,545 @@
+//! Configuration of a runtime, an assembly and a queue.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::decode::{carry, from_value, tagged};
+use super::error::{Error, ErrorCode};
+use super::model::{OpenAiConfig, ScriptedConfig};
+use super::time::Timestamp;
+
+/// Most worker threads a runtime may have.
+pub const MAX_WORKERS: u32 = 64;
+/// Steps of a run unless the host says otherwise (DeerFlow CTX-2).
+pub const DEFAULT_RECURSION_LIMIT: u32 = 100;
+/// Most steps a run may be given (DeerFlow CTX-2).
+pub const MAX_RECURSION_LIMIT: u32 = 1000;
+/// Longest deadline or timeout, in milliseconds: 30 days.
+pub const MAX_DEADLINE_MS: u64 = 30 * 24 * 3600 * 1000;
+
+/// Configuration of a runtime. `{}` is valid: memory store, no files, no network, nobody listening.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RuntimeConfig {
+    /// Threads of the runtime's own, 0 to 64; they start with the first run. 0 means that the host's threads drive
+    /// everything while they are inside `fawn_queue_take` or `fawn_run_wait`. Default 2.
+    #[serde(default)]
+    #[schemars(range(max = 64))]
+    pub workers: Option<u32>,
+    /// Where threads are kept.
+    #[serde(default)]
+    pub database: DatabaseConfig,
+    /// Models that assemblies name. Each needs a `name` of its own.
+    #[serde(default)]
+    pub models: Vec<NamedModel>,
+    /// Deterministic mode, for tests and replays.
+    #[serde(default)]
+    pub testing: Option<TestingConfig>,
+}
+
+impl RuntimeConfig {
+    /// Checks bounds and contradictions that the types do not hold.
+    ///
+    /// # Errors
+    /// `OutOfRange` or `Conflict` at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.workers.is_some_and(|workers| workers > MAX_WORKERS) {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/workers",
+                format!("workers must be 0 to {MAX_WORKERS}"),
+            ));
+        }
+        self.database
+            .validate()
+            .map_err(|error| error.below("/database"))?;
+        for (place, model) in self.models.iter().enumerate() {
+            let at = format!("/models/{place}");
+            if self.models[..place]
+                .iter()
+                .any(|earlier| earlier.name == model.name)
+            {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    format!("{at}/name"),
+                    format!("a second model is named {:?}", model.name),
+                ));
+            }
+            model.model.validate().map_err(|error| error.below(&at))?;
+        }
+        if let Some(testing) = &self.testing {
+            testing
+                .validate()
+                .map_err(|error| error.below("/testing"))?;
+            if let (Some(workers), Some(other)) = (self.workers, testing.workers)
+                && workers != other
+            {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    "/testing/workers",
+                    format!("workers is {workers} and testing.workers is {other}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// How many worker threads the runtime has.
+    pub fn worker_threads(&self) -> usize {
+        let testing = self.testing.as_ref().and_then(|testing| testing.workers);
+        self.workers.or(testing).unwrap_or(2) as usize
+    }
+}
+
+/// Deterministic mode: clock, ids and order of events are fixed by the input alone.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestingConfig {
+    /// The time that the clock always tells, RFC 3339 in UTC.
+    #[serde(default)]
+    pub clock: Option<String>,
+    /// Where ids come from. Default `random`.
+    #[serde(default)]
+    pub ids: IdsConfig,
+    /// As `workers` of the runtime; at most 64.
+    #[serde(default)]
+    #[schemars(range(max = 64))]
+    pub workers: Option<u32>,
+}
+
+impl TestingConfig {
+    fn validate(&self) -> Result<(), Error> {
+        if let Some(clock) = &self.clock
+            && Timestamp::parse(clock).is_none()
+        {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/clock",
+                "clock must be a time such as \"2026-01-01T00:00:00Z\"",
+            ));
+        }
+        if self.workers.is_some_and(|workers| workers > MAX_WORKERS) {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/workers",
+                format!("workers must be 0 to {MAX_WORKERS}"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where ids come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IdsConfig {
+    /// Random.
+    #[default]
+    Random,
+    /// Counting up from 1.
+    Sequential,
+}
+
+/// Where threads are kept.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseConfig {
+    /// The kind of store. Default `memory`.
+    #[serde(default)]
+    pub backend: Backend,
+    /// `sqlite`: the folder that holds `fawn.db`. It must exist.
+    #[serde(default)]
+    pub sqlite_dir: Option<String>,
+    /// `sqlite`: the file itself, instead of `sqlite_dir`.
+    #[serde(default)]
+    pub sqlite_path: Option<String>,
+}
+
+impl DatabaseConfig {
+    fn validate(&self) -> Result<(), Error> {
+        let given = |member: &str, value: &Option<String>| match value {
+            Some(text) if text.is_empty() => Err(Error::at(
+                ErrorCode::OutOfRange,
+                format!("/{member}"),
+                format!("{member} must not be empty"),
+            )),
+            Some(_) if self.backend != Backend::Sqlite => Err(Error::at(
+                ErrorCode::Conflict,
+                format!("/{member}"),
+                format!("{member} belongs to the backend \"sqlite\""),
+            )),
+            _ => Ok(value.is_some()),
+        };
+        let dir = given("sqlite_dir", &self.sqlite_dir)?;
+        let path = given("sqlite_path", &self.sqlite_path)?;
+        match self.backend {
+            Backend::Sqlite if dir && path => Err(Error::at(
+                ErrorCode::Conflict,
+                "/sqlite_path",
+                "give sqlite_dir or sqlite_path, not both",
+            )),
+            Backend::Sqlite if !dir && !path => Err(Error::at(
+                ErrorCode::MissingMember,
+                "/sqlite_dir",
+                "the backend \"sqlite\" needs sqlite_dir or sqlite_path",
+            )),
+            Backend::Postgres => Err(Error::at(
+                ErrorCode::Unsupported,
+                "/backend",
+                "the backend \"postgres\" is not available in this version",
+            )),
+            Backend::Memory | Backend::Sqlite => Ok(()),
+        }
+    }
+
+    /// The SQLite file, when the backend is one.
+    pub fn sqlite_file(&self) -> Option<std::path::PathBuf> {
+        match (&self.sqlite_path, &self.sqlite_dir) {
+            _ if self.backend != Backend::Sqlite => None,
+            (Some(path), _) => Some(path.into()),
+            (None, Some(dir)) => Some(std::path::Path::new(dir).join("fawn.db")),
+            (None, None) => None,
+        }
+    }
+}
+
+/// The kind of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// The process's memory; threads end with the runtime.
+    #[default]
+    Memory,
+    /// One SQLite file.
+    Sqlite,
+    /// PostgreSQL. Not available in this version.
+    Postgres,
+}
+
+/// A model configuration with the name that assemblies use.
+#[derive(Clone, Debug)]
+pub struct NamedModel {
+    /// Name.
+    pub name: String,
+    /// The model.
+    pub model: ModelConfig,
+}
+
+impl<'de> Deserialize<'de> for NamedModel {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut map = Map::deserialize(deserializer)?;
+        let decoded = match map.shift_remove("name") {
+            Some(Value::String(name)) if !name.is_empty() => {
+                from_value(Value::Object(map)).map(|model| NamedModel { name, model })
+            }
+            Some(_) => Err(Error::at(
+                ErrorCode::WrongType,
+                "/name",
+                "name must be text",
+            )),
+            None => Err(Error::at(
+                ErrorCode::MissingMember,
+                "/name",
+                "\"name\" is missing",
+            )),
+        };
+        decoded.map_err(|error| carry(&error))
+    }
+}
+
+impl JsonSchema for NamedModel {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NamedModel".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A model configuration with the name that assemblies use.",
+            "type": "object",
+            "properties": {"name": {"type": "string", "minLength": 1}},
+            "required": ["name", "provider"],
+            "x-model": generator.subschema_for::<ModelConfig>(),
+        })
+    }
+}
+
+/// A model, told apart by `provider`.
+#[derive(Clone, Debug, JsonSchema)]
+#[serde(tag = "provider", rename_all = "snake_case")]
+pub enum ModelConfig {
+    /// Replies from the configuration or a file; for tests, and for a first try without a key.
+    Scripted(ScriptedConfig),
+    /// Any endpoint that speaks OpenAI's chat completions.
+    Openai(OpenAiConfig),
+    /// The host answers, through host calls.
+    Host(HostModelConfig),
+}
+
+/// Names of the providers, as `provider` has them.
+pub const PROVIDER_NAMES: &[&str] = &["scripted", "openai", "host"];
+
+impl<'de> Deserialize<'de> for ModelConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        tagged(value, "provider", PROVIDER_NAMES)
+            .and_then(|(provider, rest)| match provider.as_str() {
+                "scripted" => from_value(rest).map(ModelConfig::Scripted),
+                "openai" => from_value(rest).map(ModelConfig::Openai),
+                _ => from_value(rest).map(ModelConfig::Host),
+            })
+            .map_err(|error| carry(&error))
+    }
+}
+
+impl ModelConfig {
+    /// Checks bounds.
+    ///
+    /// # Errors
+    /// `OutOfRange` or `Conflict` at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        match self {
+            ModelConfig::Scripted(config) => config.validate(),
+            ModelConfig::Openai(config) => config.validate(),
+            ModelConfig::Host(config) => check_deadline("/deadline_ms", config.deadline_ms),
+        }
+    }
+}
+
+/// A model that the host answers.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostModelConfig {
+    /// Told to the host in each call, so that one host can answer several models.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// How long the host has for one reply, in milliseconds. Default 600000.
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A model given in place, or the name of one of the runtime's.
+#[derive(Clone, Debug)]
+pub enum ModelRef {
+    /// Name of a model of the runtime.
+    Named(String),
+    /// A model of this assembly alone.
+    Inline(Box<ModelConfig>),
+}
+
+impl<'de> Deserialize<'de> for ModelRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(name) => Ok(ModelRef::Named(name)),
+            value => from_value(value)
+                .map(|model| ModelRef::Inline(Box::new(model)))
+                .map_err(|error| carry(&error)),
+        }
+    }
+}
+
+impl JsonSchema for ModelRef {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ModelRef".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A model given in place, or the name of one of the runtime's.",
+            "anyOf": [{"type": "string"}, generator.subschema_for::<ModelConfig>()],
+        })
+    }
+}
+
+/// Configuration of an assembly.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssemblyConfig {
+    /// Which factory composes the agent. Default `direct`.
+    #[serde(default)]
+    pub factory: Factory,
+    /// The model.
+    pub model: ModelRef,
+    /// System text, as it is.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// Tools that the host runs.
+    #[serde(default)]
+    pub tools: Vec<HostToolConfig>,
+    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    pub recursion_limit: Option<u32>,
+}
+
+impl AssemblyConfig {
+    /// Checks bounds and contradictions that the types do not hold.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Conflict` or `Unsupported` at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.factory != Factory::Direct {
+            return Err(Error::at(
+                ErrorCode::Unsupported,
+                "/factory",
+                "only the factory \"direct\" is available in this version",
+            ));
+        }
+        if let ModelRef::Inline(model) = &self.model {
+            model.validate().map_err(|error| error.below("/model"))?;
+        }
+        check_recursion_limit(self.recursion_limit)?;
+        for (place, tool) in self.tools.iter().enumerate() {
+            let at = format!("/tools/{place}");
+            tool.validate().map_err(|error| error.below(&at))?;
+            if self.tools[..place]
+                .iter()
+                .any(|earlier| earlier.name == tool.name)
+            {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    format!("{at}/name"),
+                    format!("a second tool is named {:?}", tool.name),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks a recursion limit at `/recursion_limit`.
+pub(crate) fn check_recursion_limit(limit: Option<u32>) -> Result<(), Error> {
+    match limit {
+        Some(limit) if !(1..=MAX_RECURSION_LIMIT).contains(&limit) => Err(Error::at(
+            ErrorCode::OutOfRange,
+            "/recursion_limit",
+            format!("recursion_limit must be 1 to {MAX_RECURSION_LIMIT}, not {limit}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_deadline(path: &str, deadline_ms: Option<u64>) -> Result<(), Error> {
+    match deadline_ms {
+        Some(ms) if !(1..=MAX_DEADLINE_MS).contains(&ms) => Err(Error::at(
+            ErrorCode::OutOfRange,
+            path,
+            format!("a deadline must be 1 to {MAX_DEADLINE_MS} milliseconds, not {ms}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Which factory composes the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Factory {
+    /// Model, tools and system text as given.
+    #[default]
+    Direct,
+    /// The lead agent with its descriptor. Not available in this version.
+    Lead,
+    /// The lead agent as a bare graph. Not available in this version.
+    LeadGraph,
+    /// Everything given outright. Not available in this version.
+    Custom,
+}
+
+/// A tool that the host runs.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostToolConfig {
+    /// Name, 1 to 64 characters of `A-Z a-z 0-9 _ -`, unique within the assembly.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,64}$"))]
+    pub name: String,
+    /// What it does, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments object. Default: an object without members.
+    #[serde(default)]
+    pub parameters: Option<Map<String, Value>>,
+    /// How long the host has for one call, in milliseconds. Default 600000.
+    #[serde(default)]
+    pub deadline_ms: Option<u64>,
+    /// Whether its answer ends the run when every call of the reply is such a call.
+    #[serde(default)]
+    pub return_direct: bool,
+}
+
+impl HostToolConfig {
+    fn validate(&self) -> Result<(), Error> {
+        let fits = (1..=64).contains(&self.name.len())
+            && self
+                .name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        if !fits {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/name",
+                "a tool's name must be 1 to 64 characters of A-Z, a-z, 0-9, _ and -",
+            ));
+        }
+        check_deadline("/deadline_ms", self.deadline_ms)
+    }
+}
+
+/// Configuration of a queue.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueConfig {
+    /// Events that may wait before producing runs wait, 16 to 1048576. Default 4096.
+    #[serde(default)]
+    #[schemars(range(min = 16, max = 1048576))]
+    pub high_mark_events: Option<u32>,
+    /// Bytes that may wait before producing runs wait, 65536 to 1073741824. Default 16777216.
+    #[serde(default)]
+    #[schemars(range(min = 65536, max = 1073741824))]
+    pub high_mark_bytes: Option<u64>,
+    /// Above the marks, drop what is not a control event instead of making runs wait; a `gap` event tells of it.
+    #[serde(default)]
+    pub lossy: bool,
+    /// Runtime-wide events that come here too.
+    #[serde(default)]
+    pub subscribe: Vec<Subscription>,
+}
+
+impl QueueConfig {
+    /// Checks bounds.
+    ///
+    /// # Errors
+    /// `OutOfRange` at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self
+            .high_mark_events
+            .is_some_and(|mark| !(16..=1 << 20).contains(&mark))
+        {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/high_mark_events",
+                "high_mark_events must be 16 to 1048576",
+            ));
+        }
+        if self
+            .high_mark_bytes
+            .is_some_and(|mark| !(1 << 16..=1 << 30).contains(&mark))
+        {
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                "/high_mark_bytes",
+                "high_mark_bytes must be 65536 to 1073741824",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Runtime-wide events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Subscription {
+    /// `log` events: warnings with a stable code.
+    Log,
+    /// Events and host calls that belong to no run.
+    Runtime,
+}

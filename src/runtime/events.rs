@@ -1,0 +1,267 @@
+//! The events of one run, as the host sees them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::queue::{Body, EventSource, Queue, Weight};
+use crate::agent::step::Note;
+use crate::ports::checkpoint::CheckpointMeta;
+use crate::ports::clock::Clock;
+use crate::ports::host::HostCall;
+use crate::ports::model::{ModelDelta, Usage};
+use crate::protocol::message::Message;
+use crate::protocol::run::{RunRequest, StreamMode};
+use crate::state::update::{StateUpdate, Write};
+
+/// Which kinds of events a run sends besides control events.
+#[derive(Clone, Copy, Debug)]
+struct Modes {
+    values: bool,
+    updates: bool,
+    messages: bool,
+    custom: bool,
+}
+
+/// Sends the events of one run to its queue.
+pub struct RunEvents {
+    queue: Option<Arc<Queue>>,
+    source: Arc<EventSource>,
+    clock: Arc<dyn Clock>,
+    modes: Modes,
+}
+
+impl RunEvents {
+    /// For a run that was asked for by `request`.
+    pub fn new(
+        queue: Option<Arc<Queue>>,
+        clock: Arc<dyn Clock>,
+        run_id: &str,
+        thread_id: &str,
+        request: &RunRequest,
+    ) -> Self {
+        RunEvents {
+            queue,
+            source: Arc::new(EventSource::run(run_id, thread_id)),
+            clock,
+            modes: Modes {
+                values: request.streams(StreamMode::Values),
+                updates: request.streams(StreamMode::Updates),
+                messages: request.streams(StreamMode::Messages),
+                custom: request.streams(StreamMode::Custom),
+            },
+        }
+    }
+
+    /// The queue, if anybody listens.
+    pub fn queue(&self) -> Option<&Arc<Queue>> {
+        self.queue.as_ref()
+    }
+
+    /// Whether anybody sees deltas of replies.
+    pub fn streams_messages(&self) -> bool {
+        self.queue.is_some() && self.modes.messages
+    }
+
+    /// Whether anybody sees what nodes write.
+    pub fn wants_notes(&self) -> bool {
+        self.queue.is_some() && (self.modes.messages || self.modes.updates)
+    }
+
+    /// Whether anybody sees whole states.
+    pub fn wants_values(&self) -> bool {
+        self.queue.is_some() && self.modes.values
+    }
+
+    /// `run_start`: the first event of a run.
+    pub fn run_start(&self, recursion_limit: u32) {
+        self.json("run_start", Weight::Control, || {
+            format!("{{\"recursion_limit\":{recursion_limit}}}")
+        });
+    }
+
+    /// `message_delta`: a piece of a reply.
+    pub fn delta(&self, message_id: &Arc<str>, delta: ModelDelta) {
+        let merging = |member, text| {
+            let body = Body::Delta {
+                message_id: message_id.clone(),
+                member,
+                text,
+            };
+            self.push("message_delta", Weight::Ordinary, body);
+        };
+        match delta {
+            ModelDelta::Text(text) => merging("text", text),
+            ModelDelta::Reasoning(text) => merging("reasoning", text),
+            ModelDelta::ToolCall {
+                index,
+                id,
+                name,
+                args,
+            } => {
+                self.json("message_delta", Weight::Ordinary, || {
+                    json!({
+                        "message_id": &**message_id,
+                        "tool_call": {"index": index, "id": id, "name": name, "args": args},
+                    })
+                    .to_string()
+                });
+            }
+        }
+    }
+
+    /// `message` for each message that a node wrote, then `update` with all of the node's writes.
+    pub fn notes(&self, notes: Vec<Note>) {
+        for Note { node, update } in notes {
+            if self.modes.messages {
+                for message in typed_messages(&update) {
+                    self.json("message", Weight::Ordinary, || {
+                        format!(
+                            "{{\"node\":{},\"message\":{}}}",
+                            json!(&*node),
+                            message.json()
+                        )
+                    });
+                }
+            }
+            if self.modes.updates {
+                self.json("update", Weight::Ordinary, || {
+                    format!(
+                        "{{\"node\":{},\"update\":{}}}",
+                        json!(&*node),
+                        update_json(&update)
+                    )
+                });
+            }
+        }
+    }
+
+    /// `usage`: tokens of one reply, and of the run so far.
+    pub fn usage(&self, message_id: &str, usage: &Usage, total: &Usage) {
+        self.json("usage", Weight::Ordinary, || {
+            json!({
+                "message_id": message_id, "usage": usage.to_value(), "total": total.to_value(),
+            })
+            .to_string()
+        });
+    }
+
+    /// `values`: the whole state.
+    pub fn values(&self, values: &str) {
+        self.json("values", Weight::Ordinary, || {
+            format!("{{\"values\":{values}}}")
+        });
+    }
+
+    /// `checkpoint`: a step is stored.
+    pub fn checkpoint(&self, meta: &CheckpointMeta) {
+        self.json("checkpoint", Weight::Ordinary, || {
+            let mut text = format!(
+                "{{\"checkpoint_id\":\"{}\",\"parent_checkpoint_id\":",
+                meta.id
+            );
+            // Writing to a String cannot fail.
+            let _ = match meta.parent {
+                Some(parent) => write!(text, "\"{parent}\""),
+                None => write!(text, "null"),
+            };
+            let _ = write!(
+                text,
+                ",\"step\":{},\"source\":\"{}\"}}",
+                meta.step,
+                meta.source.name()
+            );
+            text
+        });
+    }
+
+    /// `host_call`: a question to the host.
+    pub fn host_call(&self, call_id: u64, call: &HostCall) {
+        self.json("host_call", Weight::Control, || {
+            format!(
+                "{{\"call_id\":{call_id},\"kind\":\"{}\",\"name\":{},\"args\":{},\"deadline_ms\":{},\
+                 \"idempotency_key\":{}}}",
+                call.kind.name(),
+                json!(call.name),
+                call.args,
+                call.deadline.as_millis(),
+                json!(call.idempotency_key)
+            )
+        });
+    }
+
+    /// `host_call_cancelled`: an answer to this call is of no use any more.
+    pub fn host_call_cancelled(&self, call_id: u64, reason: &str) {
+        self.json("host_call_cancelled", Weight::Control, || {
+            format!("{{\"call_id\":{call_id},\"reason\":\"{reason}\"}}")
+        });
+    }
+
+    /// `custom`: what a tool emits while it runs.
+    pub fn custom(&self, tool_call_id: &str, value: &Value) {
+        if self.modes.custom {
+            self.json("custom", Weight::Ordinary, || {
+                format!(
+                    "{{\"tool_call_id\":{},\"value\":{value}}}",
+                    json!(tool_call_id)
+                )
+            });
+        }
+    }
+
+    /// `run_end`: the last event of a run, with its result.
+    pub fn run_end(&self, result: &str) {
+        self.json("run_end", Weight::Control, || result.to_owned());
+    }
+
+    fn json(&self, kind: &'static str, weight: Weight, data: impl FnOnce() -> String) {
+        if self.queue.is_some() {
+            self.push(kind, weight, Body::Json(data()));
+        }
+    }
+
+    fn push(&self, kind: &'static str, weight: Weight, body: Body) {
+        if let Some(queue) = &self.queue {
+            queue.push(&self.source, kind, self.clock.now(), body, weight);
+        }
+    }
+}
+
+fn typed_messages(update: &StateUpdate) -> impl Iterator<Item = &Message> {
+    update.writes.iter().flat_map(|(_, write)| match write {
+        Write::Messages(messages) => messages.as_slice(),
+        Write::Value(_) | Write::Overwrite(_) => &[],
+    })
+}
+
+fn update_json(update: &StateUpdate) -> String {
+    let mut text = String::from("{");
+    for (place, (channel, write)) in update.writes.iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\"{}\":", channel.name());
+        match write {
+            Write::Value(value) => {
+                let _ = write!(text, "{value}");
+            }
+            Write::Overwrite(value) => {
+                let _ = write!(text, "{{\"__overwrite__\":{value}}}");
+            }
+            Write::Messages(messages) => {
+                text.push('[');
+                for (place, message) in messages.iter().enumerate() {
+                    if place > 0 {
+                        text.push(',');
+                    }
+                    text.push_str(message.json());
+                }
+                text.push(']');
+            }
+        }
+    }
+    text.push('}');
+    text
+}

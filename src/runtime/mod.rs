@@ -1,0 +1,727 @@
+//! Runs machines: the facade that the C boundary talks to, and everything that waits.
+
+mod calls;
+mod driver;
+mod events;
+pub mod guarded;
+mod ids;
+mod models;
+mod queue;
+mod run;
+mod stores;
+mod sync;
+mod thread;
+mod worker;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub use self::queue::Wakeup;
+pub use self::sync::{Answer, Wait};
+
+use self::calls::Calls;
+use self::driver::Driver;
+use self::events::RunEvents;
+use self::ids::Ids;
+use self::run::RunShared;
+use self::sync::{block_on, lock};
+use self::thread::{OpenThread, ThreadServices, busy, decode_update};
+use self::worker::RunTask;
+use crate::adapters::host_tool::HostTool;
+use crate::adapters::system_clock::{FixedClock, SystemClock};
+use crate::agent::assembly::AssemblyParts;
+use crate::middleware;
+use crate::ports::clock::Clock;
+use crate::ports::model::DynModelProvider;
+use crate::ports::tool::DynTool;
+use crate::protocol::config::{
+    AssemblyConfig, IdsConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig, Subscription,
+};
+use crate::protocol::decode::{from_text, from_value, tagged};
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::parse;
+use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, ThreadOpen};
+use crate::protocol::time::Timestamp;
+use crate::state::channels::Channel;
+use crate::state::update::{StateUpdate, Write};
+
+/// A runtime: configuration, store, models, capacity, and whatever runs.
+#[derive(Clone)]
+pub struct Runtime(Arc<Inner>);
+
+struct Inner {
+    driver: Driver,
+    services: Arc<ThreadServices>,
+    models: HashMap<String, ModelConfig>,
+    calls: Arc<Calls>,
+    threads: Mutex<HashMap<Arc<str>, Weak<OpenThread>>>,
+    queues: Mutex<Vec<Weak<queue::Queue>>>,
+    runs: Mutex<HashMap<Arc<str>, Arc<RunShared>>>,
+    /// Told when a run leaves `runs`.
+    run_left: tokio::sync::Notify,
+    run_left_blocking: std::sync::Condvar,
+    runs_started: AtomicU64,
+    source: Arc<queue::EventSource>,
+    closed: AtomicBool,
+}
+
+impl Runtime {
+    /// A runtime as configured. Starts no thread and opens no file.
+    ///
+    /// # Errors
+    /// Those of decoding and of [`RuntimeConfig::validate`].
+    pub fn new(json: &str) -> Result<Runtime, Error> {
+        let config: RuntimeConfig = from_text(json)?;
+        config.validate()?;
+        let testing = config.testing.clone().unwrap_or_default();
+        let clock: Arc<dyn Clock> = match testing.clock.as_deref().and_then(Timestamp::parse) {
+            Some(time) => Arc::new(FixedClock(time)),
+            None => Arc::new(SystemClock),
+        };
+        let driver = Driver::new(config.worker_threads());
+        let store = stores::open(&config.database, driver.is_driven())?;
+        Ok(Runtime(Arc::new(Inner {
+            driver,
+            services: Arc::new(ThreadServices {
+                store,
+                clock,
+                ids: Ids::new(testing.ids == IdsConfig::Sequential),
+            }),
+            models: config
+                .models
+                .into_iter()
+                .map(|model| (model.name, model.model))
+                .collect(),
+            calls: Arc::default(),
+            threads: Mutex::default(),
+            queues: Mutex::default(),
+            runs: Mutex::default(),
+            run_left: tokio::sync::Notify::new(),
+            run_left_blocking: std::sync::Condvar::new(),
+            runs_started: AtomicU64::new(0),
+            source: Arc::new(queue::EventSource::runtime()),
+            closed: AtomicBool::new(false),
+        })))
+    }
+
+    /// `fawn_runtime_submit`: rarely used operations, told apart by `op`.
+    ///
+    /// # Errors
+    /// Those of decoding; `Unsupported` for operations that this version does not have; those of the operation.
+    pub fn submit(&self, json: &str) -> Result<String, Error> {
+        const OPS: &[&str] = &["delete_thread", "reset_agent", "reload_skills"];
+        self.check_open()?;
+        let (op, rest) = tagged(parse(json)?, "op", OPS)?;
+        match op.as_str() {
+            "delete_thread" => self.delete_thread(rest),
+            other => Err(Error::at(
+                ErrorCode::Unsupported,
+                "/op",
+                format!("{other:?} is not available in this version"),
+            )),
+        }
+    }
+
+    /// `fawn_runtime_stats`: what is alive. `live` is a JSON array of the host's handles.
+    pub fn stats(&self, live: &str) -> String {
+        let inner = &self.0;
+        let queues = lock(&inner.queues)
+            .iter()
+            .filter(|queue| queue.strong_count() > 0)
+            .count();
+        let threads = lock(&inner.threads)
+            .values()
+            .filter(|t| t.strong_count() > 0)
+            .count();
+        format!(
+            "{{\"runs\":{{\"active\":{},\"started\":{}}},\"threads\":{threads},\"queues\":{queues},\
+             \"open_calls\":{},\"handles\":{live}}}",
+            lock(&inner.runs).len(),
+            inner.runs_started.load(Ordering::Relaxed),
+            inner.calls.count(),
+        )
+    }
+
+    /// `fawn_runtime_shutdown`: cancels every run, fails open host calls, waits for the runs to end, closes the queues.
+    /// The answer says how many runs were cancelled and how many have not ended.
+    pub fn shutdown(&self, wait: Wait) -> Answer<String> {
+        let inner = &self.0;
+        inner.closed.store(true, Ordering::Release);
+        let running: Vec<Arc<RunShared>> = lock(&inner.runs).values().cloned().collect();
+        for run in &running {
+            run.request_cancel(Some("the runtime was shut down".to_owned()));
+        }
+        inner.calls.close();
+        let deadline = wait.deadline();
+        let done = if inner.driver.is_driven() && !running.is_empty() {
+            let all = async {
+                loop {
+                    let notified = inner.run_left.notified();
+                    if lock(&inner.runs).is_empty() {
+                        return;
+                    }
+                    notified.await;
+                }
+            };
+            match wait {
+                Wait::Forever => inner.driver.drive(all).is_ok(),
+                Wait::For(limit) => {
+                    let limited = async { tokio::time::timeout(limit, all).await.is_ok() };
+                    inner.driver.drive(limited).unwrap_or(false)
+                }
+            }
+        } else {
+            let mut runs = lock(&inner.runs);
+            while !runs.is_empty() {
+                let left =
+                    deadline.map(|at| at.saturating_duration_since(std::time::Instant::now()));
+                if left.is_some_and(|left| left.is_zero()) {
+                    break;
+                }
+                runs = match left {
+                    None => inner
+                        .run_left_blocking
+                        .wait(runs)
+                        .unwrap_or_else(|e| e.into_inner()),
+                    Some(left) => {
+                        let waited = inner.run_left_blocking.wait_timeout(runs, left);
+                        waited.unwrap_or_else(|e| e.into_inner()).0
+                    }
+                };
+            }
+            runs.is_empty()
+        };
+        if !done {
+            return Answer::TimedOut;
+        }
+        inner.close_queues();
+        inner.driver.close();
+        Answer::Done(json!({ "runs_cancelled": running.len() }).to_string())
+    }
+
+    /// What freeing does: like [`Runtime::shutdown`], but nobody waits. Safe from any OS thread, our own included.
+    pub fn close(&self) {
+        let inner = &self.0;
+        inner.closed.store(true, Ordering::Release);
+        let running: Vec<Arc<RunShared>> = lock(&inner.runs).values().cloned().collect();
+        for run in &running {
+            run.request_cancel(Some("the runtime was freed".to_owned()));
+        }
+        inner.calls.close();
+        if inner.driver.is_driven() || running.is_empty() {
+            inner.finish_closing();
+        }
+        // With workers the last run to leave does the rest.
+    }
+
+    /// `fawn_assembly_new`.
+    ///
+    /// # Errors
+    /// Those of decoding and of [`AssemblyConfig::validate`]; `UnknownModel`, `AssemblyInvalid`, `Closed`.
+    pub fn new_assembly(&self, json: &str) -> Result<Assembly, Error> {
+        self.check_open()?;
+        let config: AssemblyConfig = from_text(json)?;
+        config.validate()?;
+        let model_config = match &config.model {
+            ModelRef::Inline(model) => model,
+            ModelRef::Named(name) => self.0.models.get(name).ok_or_else(|| {
+                Error::at(
+                    ErrorCode::UnknownModel,
+                    "/model",
+                    format!("the runtime has no model named {name:?}"),
+                )
+            })?,
+        };
+        let model = models::provider(model_config).map_err(|error| error.below("/model"))?;
+        let needs_host = matches!(model_config, ModelConfig::Host(_)) || !config.tools.is_empty();
+        let tools = config
+            .tools
+            .into_iter()
+            .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
+        self.compose(AssemblyParts {
+            model,
+            system_prompt: config.system_prompt.map(Into::into),
+            tools: tools.collect(),
+            middleware: middleware::compose(&middleware::ChainInputs::default()),
+            recursion_limit: config.recursion_limit,
+            needs_host,
+        })
+    }
+
+    /// An assembly of parts that live in this process. For Rust code: tests and benchmarks.
+    ///
+    /// # Errors
+    /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
+    pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
+        self.check_open()?;
+        let assembly = crate::agent::assembly::Assembly::new(parts)?;
+        Ok(Assembly {
+            runtime: self.clone(),
+            assembly: Arc::new(assembly),
+        })
+    }
+
+    /// The provider that a model configuration stands for. For Rust code: tests and benchmarks.
+    ///
+    /// # Errors
+    /// Those of decoding; `UnknownModel`, `AssemblyInvalid`.
+    pub fn model(&self, json: &str) -> Result<Arc<dyn DynModelProvider>, Error> {
+        let config: ModelConfig = from_text(json)?;
+        config.validate()?;
+        models::provider(&config)
+    }
+
+    /// `fawn_thread_open`.
+    ///
+    /// # Errors
+    /// Those of decoding and of the store; `Closed`.
+    pub fn open_thread(&self, json: &str) -> Result<Thread, Error> {
+        self.check_open()?;
+        let request: ThreadOpen = from_text(json)?;
+        request.validate()?;
+        let id: Arc<str> = match request.thread_id {
+            Some(id) => id.into(),
+            None => self.0.services.ids.thread(),
+        };
+        // The table is held while the store is read, so that two opens of one thread share what they read.
+        let mut threads = lock(&self.0.threads);
+        let thread = match threads.get(&id).and_then(Weak::upgrade) {
+            Some(thread) => thread,
+            None => {
+                let thread = Arc::new(OpenThread::open(id.clone(), self.0.services.clone())?);
+                if threads.len()
+                    >= 2 * threads.values().filter(|t| t.strong_count() > 0).count() + 64
+                {
+                    threads.retain(|_, thread| thread.strong_count() > 0);
+                }
+                threads.insert(id, Arc::downgrade(&thread));
+                thread
+            }
+        };
+        Ok(Thread {
+            runtime: self.clone(),
+            thread,
+        })
+    }
+
+    /// `fawn_queue_new`.
+    ///
+    /// # Errors
+    /// Those of decoding; `OutOfRange`, `Closed`.
+    pub fn new_queue(&self, json: &str) -> Result<Queue, Error> {
+        self.check_open()?;
+        let config: QueueConfig = from_text(json)?;
+        config.validate()?;
+        let queue = Arc::new(queue::Queue::new(&config));
+        let mut queues = lock(&self.0.queues);
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(&queue));
+        Ok(Queue {
+            runtime: self.clone(),
+            queue,
+        })
+    }
+
+    /// `fawn_run_start`.
+    ///
+    /// # Errors
+    /// Those of decoding; `Handle` for objects of another runtime; `NoQueue`, `ThreadBusy`, `Conflict`, `Closed`.
+    pub fn start_run(
+        &self,
+        assembly: &Assembly,
+        thread: &Thread,
+        queue: Option<&Queue>,
+        json: &str,
+    ) -> Result<Run, Error> {
+        self.check_open()?;
+        let same = |other: &Runtime| Arc::ptr_eq(&self.0, &other.0);
+        if !same(&assembly.runtime)
+            || !same(&thread.runtime)
+            || queue.is_some_and(|queue| !same(&queue.runtime))
+        {
+            return Err(Error::new(
+                ErrorCode::Handle,
+                "assembly, thread and queue of a run must belong to one runtime",
+            ));
+        }
+        let mut request: RunRequest = from_text(json)?;
+        request.validate()?;
+        let input = match request.input.take() {
+            None | Some(Value::Null) => None,
+            Some(input) => Some(checked_input(input)?),
+        };
+        if queue.is_none() && assembly.assembly.needs_host {
+            return Err(Error::new(
+                ErrorCode::NoQueue,
+                "this assembly asks the host, so its runs need a queue",
+            ));
+        }
+        let run_id: Arc<str> = match request.run_id.take() {
+            Some(id) => id.into(),
+            None => self.0.services.ids.run(),
+        };
+        let open = &thread.thread;
+        let shared = Arc::new(RunShared::new(run_id.clone(), open.id.clone()));
+        let mut holder = lock(&open.run);
+        let predecessor = holder.clone().filter(|run| !run.has_ended());
+        if let Some(running) = &predecessor {
+            if request.multitask_strategy == MultitaskStrategy::Reject {
+                return Err(busy(&open.id));
+            }
+            running.request_cancel(Some("a newer run took the thread".to_owned()));
+        }
+        {
+            let mut runs = lock(&self.0.runs);
+            if runs.contains_key(&run_id) {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    "/run_id",
+                    format!("a run {run_id:?} is in flight"),
+                ));
+            }
+            runs.insert(run_id.clone(), shared.clone());
+        }
+        let events = Arc::new(RunEvents::new(
+            queue.map(|queue| queue.queue.clone()),
+            self.0.services.clock.clone(),
+            &run_id,
+            &open.id,
+            &request,
+        ));
+        let task = RunTask {
+            shared: shared.clone(),
+            assembly: assembly.assembly.clone(),
+            thread: open.clone(),
+            predecessor,
+            events: events.clone(),
+            calls: self.0.calls.clone(),
+            ids: self.0.services.ids.clone(),
+            request,
+            input,
+        };
+        let ending = Ending {
+            inner: self.0.clone(),
+            shared: shared.clone(),
+            events,
+            done: false,
+        };
+        let spawned = self.0.driver.spawn(async move {
+            let result = task.run().await;
+            ending.end(&result);
+        });
+        if let Err(error) = spawned {
+            self.0.leave(&shared);
+            return Err(error);
+        }
+        *holder = Some(shared.clone());
+        self.0.runs_started.fetch_add(1, Ordering::Relaxed);
+        Ok(Run {
+            runtime: self.clone(),
+            shared,
+        })
+    }
+
+    /// `fawn_call_emit`.
+    ///
+    /// # Errors
+    /// `Handle` for an id that was never given; those of decoding; `Behind`.
+    pub fn emit(&self, call_id: u64, json: &str) -> Result<Answer<()>, Error> {
+        self.0.calls.emit(call_id, json)
+    }
+
+    /// `fawn_call_finish`.
+    ///
+    /// # Errors
+    /// `Handle` for an id that was never given; those of decoding. The call stays open then.
+    pub fn finish(&self, call_id: u64, json: &str) -> Result<Answer<()>, Error> {
+        self.0.calls.finish(call_id, json)
+    }
+
+    /// Sends a `log` event with a stable code to the queues that subscribed to it.
+    pub fn log(&self, code: &str, message: &str) {
+        let data = json!({ "level": "warning", "code": code, "message": message }).to_string();
+        for queue in self.0.live_queues() {
+            if queue.subscribes(Subscription::Log) {
+                queue.push(
+                    &self.0.source,
+                    "log",
+                    self.0.services.clock.now(),
+                    queue::Body::Json(data.clone()),
+                    queue::Weight::Ordinary,
+                );
+            }
+        }
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
+        }
+        Ok(())
+    }
+
+    fn delete_thread(&self, rest: Value) -> Result<String, Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Delete {
+            thread_id: String,
+        }
+        let Delete { thread_id } = from_value(rest)?;
+        let threads = lock(&self.0.threads);
+        let open = threads.get(thread_id.as_str()).and_then(Weak::upgrade);
+        let holder = open.as_ref().map(|thread| lock(&thread.run));
+        if holder
+            .as_ref()
+            .and_then(|run| run.as_ref())
+            .is_some_and(|run| !run.has_ended())
+        {
+            return Err(busy(&thread_id));
+        }
+        block_on(self.0.services.store.delete(&thread_id))?;
+        if let Some(thread) = &open {
+            thread.distrust();
+        }
+        Ok("{}".to_owned())
+    }
+}
+
+impl Inner {
+    /// A run is over. The last one of a closed runtime closes the rest.
+    fn leave(&self, run: &Arc<RunShared>) {
+        let is_last = {
+            let mut runs = lock(&self.runs);
+            if runs
+                .get(&run.run_id)
+                .is_some_and(|known| Arc::ptr_eq(known, run))
+            {
+                runs.remove(&run.run_id);
+            }
+            runs.is_empty()
+        };
+        self.run_left.notify_waiters();
+        self.run_left_blocking.notify_all();
+        if is_last && self.closed.load(Ordering::Acquire) {
+            self.close_queues();
+        }
+    }
+
+    fn live_queues(&self) -> Vec<Arc<queue::Queue>> {
+        lock(&self.queues)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    fn close_queues(&self) {
+        for queue in self.live_queues() {
+            queue.close();
+        }
+    }
+
+    fn finish_closing(&self) {
+        self.close_queues();
+        self.driver.close();
+    }
+}
+
+/// Ends a run exactly once, also when its task is dropped because the runtime goes away.
+struct Ending {
+    inner: Arc<Inner>,
+    shared: Arc<RunShared>,
+    events: Arc<RunEvents>,
+    done: bool,
+}
+
+impl Ending {
+    fn end(mut self, result: &str) {
+        self.announce(result);
+    }
+
+    fn announce(&mut self, result: &str) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        // In this order: who hears of the end may start the next run at once.
+        self.shared.mark_ended();
+        self.events.run_end(result);
+        self.inner.leave(&self.shared);
+        self.shared.set_result(result.into());
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if !self.done {
+            let result = json!({
+                "run_id": &*self.shared.run_id,
+                "thread_id": &*self.shared.thread_id,
+                "status": RunStatus::Interrupted.name(),
+                "cancel_reason": "the runtime was freed",
+            });
+            self.announce(&result.to_string());
+        }
+    }
+}
+
+/// Decodes the input of a run. Its messages are coerced here, so that the caller hears of a bad one at once.
+fn checked_input(input: Value) -> Result<StateUpdate, Error> {
+    let mut update = decode_update(input, "/input")?;
+    for (channel, write) in &mut update.writes {
+        if *channel == Channel::Messages
+            && let Write::Value(value) = write
+            && !value.is_null()
+        {
+            let messages = crate::state::coerce::write(value)
+                .map_err(|error| error.below("/input/messages"))?;
+            *write = Write::Messages(messages);
+        }
+    }
+    Ok(update)
+}
+
+/// An assembly of a runtime.
+#[derive(Clone)]
+pub struct Assembly {
+    runtime: Runtime,
+    assembly: Arc<crate::agent::assembly::Assembly>,
+}
+
+impl Assembly {
+    /// Its runtime.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// `fawn_assembly_descriptor`: `null` for a bare graph, and what the factory `direct` makes is one.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn descriptor(&self) -> Result<String, Error> {
+        Ok("null".to_owned())
+    }
+}
+
+/// An open thread of a runtime.
+#[derive(Clone)]
+pub struct Thread {
+    runtime: Runtime,
+    thread: Arc<OpenThread>,
+}
+
+impl Thread {
+    /// `fawn_thread_update`.
+    ///
+    /// # Errors
+    /// See [`OpenThread::update`]; `Closed`.
+    pub fn update(&self, json: &str) -> Result<String, Error> {
+        self.runtime.check_open()?;
+        self.thread.update(json)
+    }
+
+    /// `fawn_thread_state`.
+    ///
+    /// # Errors
+    /// See [`OpenThread::state`]; `Closed`.
+    pub fn state(&self, json: &str) -> Result<String, Error> {
+        self.runtime.check_open()?;
+        self.thread.state(json)
+    }
+
+    /// `fawn_thread_history`.
+    ///
+    /// # Errors
+    /// See [`OpenThread::history`]; `Closed`.
+    pub fn history(&self, json: &str) -> Result<String, Error> {
+        self.runtime.check_open()?;
+        self.thread.history(json)
+    }
+
+    /// What freeing does: lets go. A run on the thread goes on.
+    pub fn close(&self) {}
+
+    /// Id of the thread.
+    pub fn id(&self) -> &str {
+        &self.thread.id
+    }
+}
+
+/// A queue of a runtime.
+#[derive(Clone)]
+pub struct Queue {
+    runtime: Runtime,
+    queue: Arc<queue::Queue>,
+}
+
+impl Queue {
+    /// `fawn_queue_take`: up to `max_events` events (0 for all that wait) as a JSON array.
+    ///
+    /// # Errors
+    /// `Closed` in driven mode after a shutdown while nothing waits.
+    pub fn take(&self, wait: Wait, max_events: u32) -> Result<Answer<String>, Error> {
+        match self.queue.take(&self.runtime.0.driver, wait, max_events) {
+            Err(error) if error.code == ErrorCode::Closed => Ok(Answer::Closed),
+            taken => taken,
+        }
+    }
+
+    /// `fawn_queue_interrupt`.
+    pub fn interrupt(&self) {
+        self.queue.interrupt();
+    }
+
+    /// `fawn_queue_set_wakeup`. When this returns, the previous hook does not run and will not run again.
+    pub fn set_wakeup(&self, hook: Option<Wakeup>) {
+        self.queue.set_wakeup(hook);
+    }
+
+    /// What freeing does: fails its open host calls and drops what waits. Runs go on.
+    pub fn close(&self) {
+        self.queue.discard();
+        self.runtime.0.calls.fail_queue(&self.queue);
+    }
+}
+
+/// A run of a runtime.
+#[derive(Clone)]
+pub struct Run {
+    runtime: Runtime,
+    shared: Arc<RunShared>,
+}
+
+impl Run {
+    /// `fawn_run_submit`.
+    ///
+    /// # Errors
+    /// Those of decoding; `Unsupported`.
+    pub fn submit(&self, json: &str) -> Result<String, Error> {
+        match RunOp::decode(parse(json)?)? {
+            RunOp::Cancel { reason } => {
+                let is_over = self.shared.has_ended();
+                if !is_over {
+                    self.shared.request_cancel(reason);
+                }
+                Ok(json!({ "cancelled": !is_over }).to_string())
+            }
+        }
+    }
+
+    /// `fawn_run_wait`: the result.
+    ///
+    /// # Errors
+    /// None besides what the answer says.
+    pub fn wait(&self, wait: Wait) -> Result<Answer<String>, Error> {
+        match self.shared.wait(&self.runtime.0.driver, wait) {
+            Err(error) if error.code == ErrorCode::Closed => Ok(Answer::Closed),
+            waited => waited,
+        }
+    }
+
+    /// Id of the run.
+    pub fn id(&self) -> &str {
+        &self.shared.run_id
+    }
+}

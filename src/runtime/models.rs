@@ -1,0 +1,32 @@
+//! Model configurations to providers.
+
+use std::sync::Arc;
+
+use crate::adapters::model::host::HostModel;
+use crate::adapters::model::scripted::Scripted;
+use crate::ports::model::DynModelProvider;
+use crate::protocol::config::ModelConfig;
+use crate::protocol::error::Error;
+
+/// Makes the provider of a configuration. References to the environment are resolved here, once.
+///
+/// # Errors
+/// Those of the provider at the member at fault; `Unsupported` for a provider that this build does not have.
+pub fn provider(config: &ModelConfig) -> Result<Arc<dyn DynModelProvider>, Error> {
+    match config {
+        ModelConfig::Host(config) => Ok(Arc::new(HostModel::new(config))),
+        ModelConfig::Scripted(config) => Ok(Arc::new(Scripted::new(config)?)),
+        #[cfg(feature = "openai")]
+        ModelConfig::Openai(config) => {
+            let lookup = |name: &str| std::env::var(name).ok();
+            let model = crate::adapters::model::openai::OpenAi::new(config.clone(), &lookup)?;
+            Ok(Arc::new(model))
+        }
+        #[cfg(not(feature = "openai"))]
+        ModelConfig::Openai(_) => Err(Error::at(
+            crate::protocol::error::ErrorCode::Unsupported,
+            "/provider",
+            "this build has no \"openai\": the feature is off",
+        )),
+    }
+}

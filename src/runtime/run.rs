@@ -1,0 +1,150 @@
+//! One run as others see it: its ids, its cancel switch, its result.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::driver::Driver;
+use super::sync::{Answer, Wait, lock};
+use crate::protocol::error::Error;
+
+/// What a run, its handle and its thread share.
+pub struct RunShared {
+    /// Its id.
+    pub run_id: Arc<str>,
+    /// Its thread.
+    pub thread_id: Arc<str>,
+    /// The switch that every wait of the run looks at.
+    pub cancel: CancellationToken,
+    cancel_reason: Mutex<Option<String>>,
+    /// The thread is free again; the result may still be on its way.
+    ended: AtomicBool,
+    ended_notify: Notify,
+    result: Mutex<Option<Arc<str>>>,
+    has_result: Condvar,
+    has_result_driven: Notify,
+}
+
+impl RunShared {
+    /// A run that has not begun.
+    pub fn new(run_id: Arc<str>, thread_id: Arc<str>) -> Self {
+        RunShared {
+            run_id,
+            thread_id,
+            cancel: CancellationToken::new(),
+            cancel_reason: Mutex::new(None),
+            ended: AtomicBool::new(false),
+            ended_notify: Notify::new(),
+            result: Mutex::new(None),
+            has_result: Condvar::new(),
+            has_result_driven: Notify::new(),
+        }
+    }
+
+    /// Asks the run to end. The first reason counts.
+    pub fn request_cancel(&self, reason: Option<String>) {
+        {
+            let mut first = lock(&self.cancel_reason);
+            if !self.cancel.is_cancelled() && first.is_none() {
+                *first = reason;
+            }
+        }
+        self.cancel.cancel();
+    }
+
+    /// Why the run was asked to end.
+    pub fn cancel_reason(&self) -> Option<String> {
+        lock(&self.cancel_reason).clone()
+    }
+
+    /// Whether the run has let go of its thread.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Waits until the run has let go of its thread.
+    pub async fn end(&self) {
+        loop {
+            let notified = self.ended_notify.notified();
+            if self.has_ended() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Lets go of the thread.
+    pub(super) fn mark_ended(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.ended_notify.notify_waiters();
+    }
+
+    /// Gives the result to everyone who waits.
+    pub(super) fn set_result(&self, result: Arc<str>) {
+        *lock(&self.result) = Some(result);
+        self.has_result.notify_all();
+        self.has_result_driven.notify_waiters();
+    }
+
+    /// The result, when there is one.
+    pub fn result(&self) -> Option<Arc<str>> {
+        lock(&self.result).clone()
+    }
+
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// Those of [`Driver::drive`].
+    pub fn wait(&self, driver: &Driver, wait: Wait) -> Result<Answer<String>, Error> {
+        let done = |result: Arc<str>| Answer::Done(result.to_string());
+        if let Some(result) = self.result() {
+            return Ok(done(result));
+        }
+        if driver.is_driven() {
+            let arrival = async {
+                loop {
+                    let notified = self.has_result_driven.notified();
+                    if let Some(result) = self.result() {
+                        return result;
+                    }
+                    notified.await;
+                }
+            };
+            return match wait {
+                Wait::Forever => driver.drive(arrival).map(done),
+                Wait::For(duration) => driver.drive(async {
+                    match tokio::time::timeout(duration, arrival).await {
+                        Ok(result) => done(result),
+                        Err(_) => Answer::TimedOut,
+                    }
+                }),
+            };
+        }
+        let deadline = wait.deadline();
+        let mut slot = lock(&self.result);
+        loop {
+            if let Some(result) = &*slot {
+                return Ok(done(result.clone()));
+            }
+            slot = match deadline {
+                None => match self.has_result.wait(slot) {
+                    Ok(slot) => slot,
+                    Err(poisoned) => poisoned.into_inner(),
+                },
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(Answer::TimedOut);
+                    }
+                    match self.has_result.wait_timeout(slot, left) {
+                        Ok((slot, _)) => slot,
+                        Err(poisoned) => poisoned.into_inner().0,
+                    }
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! One run from start to end: asks the machine for steps and does them.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::{Value, json};
+
+use super::calls::Calls;
+use super::events::RunEvents;
+use super::guarded::Guarded;
+use super::ids::Ids;
+use super::run::RunShared;
+use super::thread::OpenThread;
+use crate::agent::assembly::Assembly;
+use crate::agent::machine::{RunMachine, RunOptions};
+use crate::agent::step::{ModelCall, Outcome, Step};
+use crate::middleware::{
+    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
+};
+use crate::ports::BoxFuture;
+use crate::ports::checkpoint::Source;
+use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
+use crate::ports::model::{
+    DeltaSink, DynModelProvider, ModelDelta, ModelError, ModelReply, ModelRequest, Usage,
+};
+use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::{Kind, ToolCall};
+use crate::protocol::run::{Durability, RunRequest, RunStatus};
+use crate::state::Overlay;
+use crate::state::update::StateUpdate;
+
+/// Everything one run needs.
+pub struct RunTask {
+    /// What the run shares with its handle.
+    pub shared: Arc<RunShared>,
+    /// The agent.
+    pub assembly: Arc<Assembly>,
+    /// The thread it runs on.
+    pub thread: Arc<OpenThread>,
+    /// The run of this thread that has to end first.
+    pub predecessor: Option<Arc<RunShared>>,
+    /// Where events go.
+    pub events: Arc<RunEvents>,
+    /// The table of host calls.
+    pub calls: Arc<Calls>,
+    /// Ids of messages.
+    pub ids: Ids,
+    /// What was asked for.
+    pub request: RunRequest,
+    /// The decoded input.
+    pub input: Option<StateUpdate>,
+}
+
+impl RunTask {
+    /// Runs to the end. Whatever happens, panics included, the run ends with exactly one result; it is returned after the
+    /// thread was let go of, for the caller to announce.
+    pub async fn run(self) -> String {
+        let shared = self.shared.clone();
+        let thread = self.thread.clone();
+        let outcome = match Guarded::new(self.steps()).await {
+            Ok(outcome) => outcome,
+            Err(panic) => {
+                thread.distrust();
+                let error = Error::new(ErrorCode::Panic, "the run panicked").caused_by(panic);
+                Outcome {
+                    status: RunStatus::Error,
+                    error: Some(error),
+                    cancel_reason: None,
+                    steps: 0,
+                    usage: Usage::default(),
+                }
+            }
+        };
+        result_json(&shared, &thread, &outcome)
+    }
+
+    async fn steps(self) -> Outcome {
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.end().await;
+        }
+        let limit = self
+            .request
+            .recursion_limit
+            .unwrap_or(self.assembly.recursion_limit);
+        self.events.run_start(limit);
+        let context = Arc::new(RunContext {
+            run_id: self.shared.run_id.clone(),
+            thread_id: self.shared.thread_id.clone(),
+            host: Arc::new(RunHost {
+                calls: self.calls.clone(),
+                events: self.events.clone(),
+            }),
+        });
+        let options = RunOptions {
+            input: self.input.clone(),
+            facts: RunFacts {
+                run_id: self.shared.run_id.clone(),
+                thread_id: self.shared.thread_id.clone(),
+                configurable: self.request.configurable.clone(),
+                context: self.request.context.clone(),
+            },
+            context: context.clone(),
+            recursion_limit: limit,
+            save_each_step: self.request.durability != Durability::Exit,
+            notes: self.events.wants_notes(),
+        };
+        let mut machine = RunMachine::new(self.assembly.clone(), options);
+        let mut ids = self.ids.clone();
+        if let Err(error) = self.thread.refresh() {
+            machine.save_failed(error);
+        }
+        loop {
+            if self.shared.cancel.is_cancelled() {
+                // Between steps; a machine that is at its end already stays as it is.
+                machine.cancel(None, Vec::new(), self.shared.cancel_reason());
+            }
+            let step = self
+                .thread
+                .with_state(|state| machine.next_step(state, &mut ids));
+            match step {
+                Step::CallModel(call) => self.call_model(&mut machine, *call).await,
+                Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
+                Step::Await(effect) => self.effect(&mut machine, effect).await,
+                Step::Save(source) => self.save(&mut machine, source).await,
+                Step::Done(outcome) => return outcome,
+            }
+        }
+    }
+
+    async fn call_model(&self, machine: &mut RunMachine, call: ModelCall) {
+        let ModelCall {
+            request,
+            message_id,
+        } = call;
+        let mut sink = LeadSink {
+            events: self.events.clone(),
+            message_id: message_id.clone(),
+            is_heard: self.events.streams_messages(),
+            partial: ModelReply::default(),
+            text: String::new(),
+            reasoning: String::new(),
+        };
+        let result = {
+            let mut chain = ModelChain {
+                wrappers: self.assembly.model_wrappers(),
+                model: self.assembly.model.as_ref(),
+                sink: &mut sink,
+            };
+            tokio::select! {
+                biased;
+                () = self.shared.cancel.cancelled() => None,
+                result = chain.run(request) => Some(result),
+            }
+        };
+        match result {
+            None => {
+                let partial = sink.partial();
+                machine.cancel(Some(&partial), Vec::new(), self.shared.cancel_reason());
+            }
+            Some(Ok(response)) => {
+                let usage = response.reply.usage.clone();
+                machine.model_replied(Ok(response));
+                if let Some(usage) = usage {
+                    let total = machine.usage_with(&usage);
+                    self.events.usage(&message_id, &usage, &total);
+                }
+            }
+            Some(Err(mut failure)) => {
+                failure
+                    .partial
+                    .get_or_insert_with(|| Box::new(sink.partial()));
+                machine.model_replied(Err(failure));
+            }
+        }
+    }
+
+    async fn call_tools(
+        &self,
+        machine: &mut RunMachine,
+        calls: Vec<ToolCall>,
+        context: &Arc<RunContext>,
+    ) {
+        let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
+        let is_cancelled = {
+            let mut running: FuturesUnordered<_> = calls
+                .into_iter()
+                .enumerate()
+                .map(|(place, call)| async move {
+                    let guarded = Guarded::new(self.call_tool(call, context)).await;
+                    let outcome = guarded.unwrap_or_else(|panic| {
+                        ToolOutcome::Failed(format!("the tool panicked: {panic}"))
+                    });
+                    (place, outcome)
+                })
+                .collect();
+            loop {
+                tokio::select! {
+                    biased;
+                    () = self.shared.cancel.cancelled() => break true,
+                    next = running.next() => match next {
+                        Some((place, outcome)) => outcomes[place] = Some(outcome),
+                        None => break false,
+                    },
+                }
+            }
+        };
+        if is_cancelled {
+            machine.cancel(None, outcomes, self.shared.cancel_reason());
+        } else {
+            machine.tools_returned(outcomes.into_iter().flatten().collect());
+        }
+    }
+
+    async fn call_tool(&self, call: ToolCall, context: &Arc<RunContext>) -> ToolOutcome {
+        let invocation = ToolInvocation {
+            call_id: call.id.unwrap_or_default(),
+            name: call.name,
+            args: call.args,
+            run: context.clone(),
+        };
+        ToolChain {
+            wrappers: self.assembly.tool_wrappers(),
+            assembly: &self.assembly,
+        }
+        .run(invocation)
+        .await
+    }
+
+    async fn effect(&self, machine: &mut RunMachine, effect: Effect) {
+        match effect {
+            Effect::CallModel(request) => {
+                let mut sink = SilentSink;
+                let call = self.assembly.model.call_boxed(&request, &mut sink);
+                let result = tokio::select! {
+                    biased;
+                    () = self.shared.cancel.cancelled() => None,
+                    result = call => Some(result),
+                };
+                match result {
+                    Some(result) => machine.answered(EffectAnswer::Model(Box::new(result))),
+                    None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
+                }
+            }
+        }
+    }
+
+    async fn save(&self, machine: &mut RunMachine, source: Source) {
+        let delta = self.thread.with_state(|state| machine.delta(state));
+        let meta = if delta.is_empty() {
+            None
+        } else {
+            let checkpoint = self
+                .thread
+                .next_checkpoint(delta, source, &self.shared.run_id);
+            let meta = checkpoint.meta.clone();
+            if let Err(error) = self.thread.put(checkpoint).await {
+                return machine.save_failed(error);
+            }
+            Some(meta)
+        };
+        self.thread
+            .commit(meta.clone(), |state| machine.commit(state));
+        // Only now: what the host is told of is stored.
+        self.events.notes(machine.take_notes());
+        if let Some(meta) = meta {
+            if self.events.wants_values() {
+                let mut values = String::new();
+                self.thread.with_state(|state| {
+                    state
+                        .view(&Overlay::new())
+                        .write_json(&mut values, &Default::default());
+                });
+                self.events.values(&values);
+            }
+            self.events.checkpoint(&meta);
+        }
+        if let Some(queue) = self.events.queue()
+            && let Some(wait) = queue.pressure()
+        {
+            tokio::select! {
+                biased;
+                () = self.shared.cancel.cancelled() => {}
+                () = wait => {}
+            }
+        }
+    }
+}
+
+/// The result of a run, as `fawn_run_wait` answers it and `run_end` carries it.
+fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> String {
+    let reply = thread.with_state(|state| {
+        let overlay = Overlay::new();
+        let view = state.view(&overlay);
+        let ai = view
+            .messages()
+            .rev()
+            .find(|message| message.kind() == Kind::Ai)
+            .cloned();
+        ai.filter(|_| outcome.status == RunStatus::Success)
+    });
+    let mut text = format!(
+        "{{\"run_id\":{},\"thread_id\":{},\"status\":\"{}\",\"checkpoint_id\":{},\"steps\":{},\
+         \"usage\":{},\"message\":{}",
+        json!(&*shared.run_id),
+        json!(&*shared.thread_id),
+        outcome.status.name(),
+        json!(thread.head_id().map(|id| id.to_string())),
+        outcome.steps,
+        outcome.usage.to_value(),
+        reply.as_ref().map_or("null", |message| message.json()),
+    );
+    if let Some(error) = &outcome.error {
+        text.push_str(",\"error\":");
+        text.push_str(&json!(error.payload()).to_string());
+    }
+    if outcome.status == RunStatus::Interrupted {
+        text.push_str(",\"cancel_reason\":");
+        text.push_str(&json!(outcome.cancel_reason).to_string());
+    }
+    text.push('}');
+    text
+}
+
+/// The way from a run to the host.
+struct RunHost {
+    calls: Arc<Calls>,
+    events: Arc<RunEvents>,
+}
+
+impl HostCalls for RunHost {
+    fn open(&self, call: HostCall) -> Result<Box<dyn HostCallHandle>, Error> {
+        self.calls.open(call, &self.events)
+    }
+
+    fn emit_custom(&self, call_id: &str, value: Value) {
+        self.events.custom(call_id, &value);
+    }
+}
+
+/// Passes deltas of the agent's own turn to the host and keeps what has arrived.
+struct LeadSink {
+    events: Arc<RunEvents>,
+    message_id: Arc<str>,
+    is_heard: bool,
+    partial: ModelReply,
+    text: String,
+    reasoning: String,
+}
+
+impl LeadSink {
+    fn partial(&mut self) -> ModelReply {
+        let mut partial = std::mem::take(&mut self.partial);
+        partial.content = Value::String(std::mem::take(&mut self.text));
+        if !self.reasoning.is_empty() {
+            let reasoning = std::mem::take(&mut self.reasoning);
+            partial
+                .additional_kwargs
+                .insert("reasoning_content".into(), reasoning.into());
+        }
+        partial
+    }
+}
+
+impl DeltaSink for LeadSink {
+    fn push(&mut self, delta: ModelDelta) {
+        match &delta {
+            ModelDelta::Text(text) => self.text.push_str(text),
+            ModelDelta::Reasoning(text) => self.reasoning.push_str(text),
+            ModelDelta::ToolCall { .. } => {}
+        }
+        if self.is_heard {
+            self.events.delta(&self.message_id, delta);
+        }
+    }
+
+    fn pressure(&mut self) -> Option<BoxFuture<'static, ()>> {
+        let wait = self.events.queue()?.pressure()?;
+        Some(Box::pin(wait))
+    }
+}
+
+/// For model calls whose deltas nobody sees.
+struct SilentSink;
+
+impl DeltaSink for SilentSink {
+    fn push(&mut self, _: ModelDelta) {}
+
+    fn pressure(&mut self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+}
+
+/// The wrappers that are left, and the model inside them.
+struct ModelChain<'a> {
+    wrappers: &'a [Arc<dyn Middleware>],
+    model: &'a dyn DynModelProvider,
+    sink: &'a mut dyn DeltaSink,
+}
+
+impl NextModel for ModelChain<'_> {
+    fn run(&mut self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, ModelError>> {
+        Box::pin(async move {
+            match self.wrappers.split_first() {
+                Some((outer, inner)) => {
+                    let mut next = ModelChain {
+                        wrappers: inner,
+                        model: self.model,
+                        sink: &mut *self.sink,
+                    };
+                    outer.wrap_model_call(request, &mut next).await
+                }
+                None => {
+                    let reply = self.model.call_boxed(&request, &mut *self.sink).await?;
+                    Ok(ModelResponse {
+                        reply,
+                        updates: Vec::new(),
+                    })
+                }
+            }
+        })
+    }
+}
+
+/// The wrappers that are left, and the tools inside them.
+struct ToolChain<'a> {
+    wrappers: &'a [Arc<dyn Middleware>],
+    assembly: &'a Assembly,
+}
+
+impl NextTool for ToolChain<'_> {
+    fn run(&mut self, mut invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(async move {
+            if let Some((outer, inner)) = self.wrappers.split_first() {
+                let mut next = ToolChain {
+                    wrappers: inner,
+                    assembly: self.assembly,
+                };
+                return outer.wrap_tool_call(invocation, &mut next).await;
+            }
+            let Some(entry) = self.assembly.tool(&invocation.name) else {
+                let known: Vec<&str> = self
+                    .assembly
+                    .tool_specs
+                    .iter()
+                    .map(|spec| spec.name.as_str())
+                    .collect();
+                return ToolOutcome::Failed(format!(
+                    "there is no tool {:?}; the tools are: {}",
+                    invocation.name.chars().take(100).collect::<String>(),
+                    known.join(", ")
+                ));
+            };
+            match entry.check.check(std::mem::take(&mut invocation.args)) {
+                Ok(args) => invocation.args = args,
+                Err(fault) => return ToolOutcome::Failed(fault),
+            }
+            entry.tool.call_boxed(invocation).await
+        })
+    }
+}

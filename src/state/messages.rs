@@ -1,0 +1,447 @@
+//! The message fold: how writes combine with a list of messages, in time linear in both.
+//!
+//! The rules are those of LangGraph's public `add_messages`, applied once per write in order (DeerFlow
+//! `merge_message_writes`, ST-1, ST-2). They live in [`apply_write`], once; a [`Target`] is a list they work on: a plain
+//! [`MessageList`], or the pending changes over a resident one (`thread.rs`).
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use serde_json::Value;
+
+use super::coerce;
+use super::ids::IdSource;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json;
+use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES};
+
+/// What the fold has to know of a message. Every entry has an id when it reaches the fold.
+pub trait Entry {
+    /// Id within the thread.
+    fn id(&self) -> &str;
+    /// Whether it is a removal.
+    fn is_remove(&self) -> bool;
+}
+
+impl Entry for Message {
+    fn id(&self) -> &str {
+        Message::id(self).unwrap_or_default()
+    }
+    fn is_remove(&self) -> bool {
+        self.kind() == Kind::Remove
+    }
+}
+
+/// A list that writes are folded into. Places stay valid until the list is cleared; hashes come from
+/// [`Target::hash`].
+pub trait Target<E: Entry> {
+    /// Hash of an id.
+    fn hash(&self, id: &str) -> u64;
+    /// Place of the last message of this id.
+    fn find(&self, hash: u64, id: &str) -> Option<usize>;
+    /// Puts a message of the same id at a place.
+    fn replace(&mut self, place: usize, entry: E);
+    /// Adds at the end. The id may be there already; the new copy is then the one that is found.
+    fn append(&mut self, hash: u64, entry: E);
+    /// Drops every message of this id.
+    fn remove(&mut self, hash: u64, id: &str);
+    /// Drops everything.
+    fn clear(&mut self);
+}
+
+/// Folds one write into `target`: replacement in place by id, removal at the end of the write, `REMOVE_ALL`.
+///
+/// A removal takes effect when the write ends, so that a later message of the id in the same write takes the old
+/// place. After the last `REMOVE_ALL` the rest of the write is kept as it is, copies and removals included. O(write).
+///
+/// # Errors
+/// [`ErrorCode::UnknownMessageId`] at `/<place in the write>`; `target` is then part-way and must be thrown away.
+///
+/// Source: LangGraph `add_messages`, spec 8.5 and 8.6.
+pub fn apply_write<E: Entry, T: Target<E>>(target: &mut T, mut write: Vec<E>) -> Result<(), Error> {
+    let last_reset = write
+        .iter()
+        .rposition(|entry| entry.is_remove() && entry.id() == REMOVE_ALL_MESSAGES);
+    if let Some(place) = last_reset {
+        target.clear();
+        for entry in write.drain(place + 1..) {
+            let hash = target.hash(entry.id());
+            target.append(hash, entry);
+        }
+        return Ok(());
+    }
+    let mut doomed: HashSet<Box<str>> = HashSet::new();
+    for (place, entry) in write.into_iter().enumerate() {
+        let hash = target.hash(entry.id());
+        let known = target.find(hash, entry.id());
+        match (known, entry.is_remove()) {
+            (Some(_), true) => {
+                doomed.insert(entry.id().into());
+            }
+            (Some(at), false) => {
+                if !doomed.is_empty() {
+                    doomed.remove(entry.id());
+                }
+                target.replace(at, entry);
+            }
+            (None, false) => target.append(hash, entry),
+            (None, true) => return Err(unknown_id(entry.id()).below(&format!("/{place}"))),
+        }
+    }
+    for id in doomed {
+        let hash = target.hash(&id);
+        target.remove(hash, &id);
+    }
+    Ok(())
+}
+
+/// The failure of a null write. The text is the reference's, which the contract names: it tells whether any message was
+/// there, not which argument was null.
+pub fn null_write(list_is_empty: bool) -> Error {
+    let side = if list_is_empty { "right" } else { "left" };
+    Error::new(
+        ErrorCode::NullWrite,
+        format!(
+            "Must specify non-null arguments for both 'left' and 'right'. Only received: '{side}'."
+        ),
+    )
+}
+
+/// The failure of a removal of an id that is not there. The text is the reference's, which the contract names.
+fn unknown_id(id: &str) -> Error {
+    Error::new(
+        ErrorCode::UnknownMessageId,
+        format!("Attempting to delete a message with an ID that doesn't exist ('{id}')"),
+    )
+}
+
+/// Gives ids, in order, to the messages that have none.
+pub fn allocate_ids(messages: &mut [Message], ids: &mut dyn IdSource) {
+    for message in messages {
+        if message.id().is_none() {
+            *message = message.with_id(&ids.next_id());
+        }
+    }
+}
+
+/// A list of messages with an index from id to place.
+///
+/// A removed message leaves a hole, so that places stay what they are; holes are closed when there are more of them than
+/// messages.
+#[derive(Clone, Debug)]
+pub struct MessageList<E> {
+    slots: Vec<Option<E>>,
+    /// Places of the last copy of each id; the ids are read from the slots.
+    index: HashTable<u32>,
+    /// Places of the earlier copies of ids that occur more than once.
+    earlier: HashMap<Box<str>, Vec<u32>>,
+    hasher: DefaultHashBuilder,
+    living: usize,
+}
+
+impl<E> Default for MessageList<E> {
+    fn default() -> Self {
+        MessageList {
+            slots: Vec::new(),
+            index: HashTable::new(),
+            earlier: HashMap::new(),
+            hasher: DefaultHashBuilder::default(),
+            living: 0,
+        }
+    }
+}
+
+impl<E: Entry> MessageList<E> {
+    /// An empty list.
+    pub fn new() -> Self {
+        MessageList::default()
+    }
+
+    /// An empty list with room for `messages`.
+    pub fn with_capacity(messages: usize) -> Self {
+        let mut list = MessageList::default();
+        list.slots.reserve(messages);
+        let (hasher, slots) = (&list.hasher, &list.slots);
+        list.index
+            .reserve(messages, |place| hash_at(hasher, slots, *place));
+        list
+    }
+
+    /// Number of messages.
+    pub fn len(&self) -> usize {
+        self.living
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.living == 0
+    }
+
+    /// Number of slots, holes included: places are below it.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The message at a place.
+    pub(super) fn get(&self, place: usize) -> Option<&E> {
+        self.slots.get(place)?.as_ref()
+    }
+
+    /// Places of all copies of an id.
+    pub(super) fn copies(&self, hash: u64, id: &str) -> impl Iterator<Item = usize> {
+        let last = self.find(hash, id);
+        let earlier = match last {
+            Some(_) if !self.earlier.is_empty() => self.earlier.get(id),
+            _ => None,
+        };
+        let earlier = earlier.into_iter().flatten().map(|place| *place as usize);
+        earlier.chain(last)
+    }
+
+    /// Messages in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &E> {
+        self.slots.iter().flatten()
+    }
+
+    /// Messages in order, owned.
+    pub fn into_entries(self) -> impl Iterator<Item = E> {
+        self.slots.into_iter().flatten()
+    }
+
+    /// Closes the holes when they outnumber the messages: amortised O(1) per removal. Places change.
+    pub(super) fn compact(&mut self) {
+        while let Some(None) = self.slots.last() {
+            self.slots.pop();
+        }
+        if self.slots.len() - self.living <= self.living.max(32) {
+            return;
+        }
+        let slots = std::mem::take(&mut self.slots);
+        let hasher = self.hasher.clone();
+        *self = MessageList::with_capacity(self.living);
+        self.hasher = hasher;
+        for entry in slots.into_iter().flatten() {
+            let hash = self.hash(entry.id());
+            self.append(hash, entry);
+        }
+    }
+}
+
+fn hash_at<E: Entry>(hasher: &DefaultHashBuilder, slots: &[Option<E>], place: u32) -> u64 {
+    let entry = slots[place as usize].as_ref();
+    hasher.hash_one(entry.map_or("", Entry::id))
+}
+
+fn is_at<E: Entry>(slots: &[Option<E>], place: u32, id: &str) -> bool {
+    slots[place as usize]
+        .as_ref()
+        .is_some_and(|entry| entry.id() == id)
+}
+
+impl<E: Entry> Target<E> for MessageList<E> {
+    fn hash(&self, id: &str) -> u64 {
+        self.hasher.hash_one(id)
+    }
+
+    fn find(&self, hash: u64, id: &str) -> Option<usize> {
+        let found = self
+            .index
+            .find(hash, |place| is_at(&self.slots, *place, id));
+        found.map(|place| *place as usize)
+    }
+
+    fn replace(&mut self, place: usize, entry: E) {
+        self.slots[place] = Some(entry);
+    }
+
+    fn append(&mut self, hash: u64, entry: E) {
+        let place = u32::try_from(self.slots.len()).expect("a thread has fewer than 2^32 messages");
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        let found = self
+            .index
+            .find_mut(hash, |known| is_at(slots, *known, entry.id()));
+        match found {
+            Some(known) => {
+                let earlier = self.earlier.entry(entry.id().into()).or_default();
+                earlier.push(std::mem::replace(known, place));
+            }
+            None => {
+                self.index
+                    .insert_unique(hash, place, |known| hash_at(hasher, slots, *known));
+            }
+        }
+        self.slots.push(Some(entry));
+        self.living += 1;
+    }
+
+    fn remove(&mut self, hash: u64, id: &str) {
+        let found = self
+            .index
+            .find_entry(hash, |place| is_at(&self.slots, *place, id));
+        let Ok(found) = found else {
+            return;
+        };
+        let (last, _) = found.remove();
+        self.slots[last as usize] = None;
+        self.living -= 1;
+        if self.earlier.is_empty() {
+            return;
+        }
+        for place in self.earlier.remove(id).into_iter().flatten() {
+            self.slots[place as usize] = None;
+            self.living -= 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.index.clear();
+        self.earlier.clear();
+        self.living = 0;
+    }
+}
+
+/// LangGraph's `add_messages(left, right)` on JSON values of any accepted form: the typed result, ids given in order.
+///
+/// # Errors
+/// [`ErrorCode::NullWrite`] when an argument is null, those of [`coerce::write`], and
+/// [`ErrorCode::UnknownMessageId`]. Paths are below `/left` or `/right`.
+///
+/// Source: spec 8.
+pub fn add_messages(
+    left: &Value,
+    right: &Value,
+    ids: &mut dyn IdSource,
+) -> Result<Vec<Message>, Error> {
+    if left.is_null() || right.is_null() {
+        return Err(null_write(!coerce::truthy(left)));
+    }
+    let mark = ids.mark();
+    let folded = (|| {
+        let mut list = MessageList::new();
+        let mut state = coerce::write(left).map_err(|error| error.below("/left"))?;
+        let mut write = coerce::write(right).map_err(|error| error.below("/right"))?;
+        allocate_ids(&mut state, ids);
+        allocate_ids(&mut write, ids);
+        seed(&mut list, state);
+        apply_coerced(&mut list, write, right).map_err(|error| error.below("/right"))?;
+        Ok(list.into_entries().collect())
+    })();
+    folded.inspect_err(|_| ids.rewind(mark))
+}
+
+/// DeerFlow's `merge_message_writes(state, writes)` on JSON values of any accepted form: every write is folded in order, as
+/// [`add_messages`] would fold it, in time linear in all of them.
+///
+/// Without writes the state is answered untouched: not coerced, without ids, a state that is no list walked over as Python's
+/// `list()` does.
+///
+/// # Errors
+/// As [`add_messages`], with paths below `/state` and `/writes/<n>`. A null state is no message
+/// ([`ErrorCode::NotAMessage`]), or no list without writes ([`ErrorCode::WrongType`]).
+///
+/// Source: DeerFlow `thread_state.py::merge_message_writes`, spec 9.
+pub fn merge_message_writes(
+    state: &Value,
+    writes: &[Value],
+    ids: &mut dyn IdSource,
+) -> Result<Value, Error> {
+    match writes {
+        [] => return untouched(state),
+        [Value::Null, ..] => {
+            return Err(null_write(!coerce::truthy(state)).below("/writes/0"));
+        }
+        _ => {}
+    }
+    let mark = ids.mark();
+    let folded = (|| {
+        let mut list = MessageList::new();
+        let mut state = coerce::write(state).map_err(|error| error.below("/state"))?;
+        allocate_ids(&mut state, ids);
+        seed(&mut list, state);
+        for (place, write) in writes.iter().enumerate() {
+            let folded = match write {
+                Value::Null => Err(null_write(list.is_empty())),
+                write => coerce::write(write).and_then(|mut messages| {
+                    allocate_ids(&mut messages, ids);
+                    apply_coerced(&mut list, messages, write)
+                }),
+            };
+            folded.map_err(|error| error.below(&format!("/writes/{place}")))?;
+        }
+        let canonical = list.iter().map(|message| json::decode_own(message.json()));
+        let canonical: Result<Vec<Value>, _> = canonical.collect();
+        canonical.map(Value::Array).map_err(|error| {
+            // The text was written by us.
+            Error::new(ErrorCode::Internal, error.to_string())
+        })
+    })();
+    folded.inspect_err(|_| ids.rewind(mark))
+}
+
+/// Python's `list(state)`.
+pub(super) fn untouched(state: &Value) -> Result<Value, Error> {
+    match state {
+        Value::Array(_) => Ok(state.clone()),
+        Value::Object(members) => Ok(members.keys().cloned().map(Value::String).collect()),
+        Value::String(text) => Ok(text
+            .chars()
+            .map(|char| Value::from(char.to_string()))
+            .collect()),
+        _ => Err(Error::new(ErrorCode::WrongType, "the state must be a list")),
+    }
+}
+
+/// Folds typed messages: nothing is coerced, missing ids are given in order.
+///
+/// # Errors
+/// [`ErrorCode::NullWrite`] for a write that is `None`, [`ErrorCode::UnknownMessageId`]; paths begin with the place of the
+/// write.
+pub fn fold_messages(
+    state: Vec<Message>,
+    writes: Vec<Option<Vec<Message>>>,
+    ids: &mut dyn IdSource,
+) -> Result<Vec<Message>, Error> {
+    let mark = ids.mark();
+    let mut list = MessageList::with_capacity(state.len() + writes.len());
+    let mut state = state;
+    allocate_ids(&mut state, ids);
+    seed(&mut list, state);
+    for (place, write) in writes.into_iter().enumerate() {
+        let folded = match write {
+            None => Err(null_write(list.is_empty())),
+            Some(mut write) => {
+                allocate_ids(&mut write, ids);
+                apply_write(&mut list, write)
+            }
+        };
+        if let Err(error) = folded {
+            ids.rewind(mark);
+            return Err(error.below(&format!("/{place}")));
+        }
+    }
+    Ok(list.into_entries().collect())
+}
+
+/// Fills a list with messages that are state, not commands: copies and removals stay.
+pub(super) fn seed<E: Entry>(list: &mut MessageList<E>, entries: impl IntoIterator<Item = E>) {
+    for entry in entries {
+        let hash = list.hash(entry.id());
+        list.append(hash, entry);
+    }
+}
+
+/// [`apply_write`] for a write that was coerced from `source`: one that is no list has no places in its paths.
+pub(super) fn apply_coerced<T: Target<Message>>(
+    target: &mut T,
+    write: Vec<Message>,
+    source: &Value,
+) -> Result<(), Error> {
+    apply_write(target, write).map_err(|mut error| {
+        if !source.is_array() {
+            error.path = None;
+        }
+        error
+    })
+}

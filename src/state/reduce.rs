@@ -1,0 +1,604 @@
+//! Reducing without a runtime: a JSON document with a value and updates in, the merged value out.
+//!
+//! `messages` never becomes values: canonical messages and plain ones are spans of the input from end to end.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::channels::Channel;
+use super::coerce;
+use super::coerce::text::{self, Element};
+use super::ids::{IdSource, RandomIds, SequentialIds};
+use super::messages::{self, Entry, MessageList, apply_write, null_write, seed};
+use super::reducers;
+use crate::protocol::canonical;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::{self, MAX_BYTES, pointer_token};
+use crate::protocol::message::{Kind, Message, push_json_string};
+use crate::protocol::scan::{RawStr, Scanner, Type};
+
+/// Folds the updates of `{"existing": E, "updates": [u1, …]}` into `E`, left to right, by the reducer of `channel`, and
+/// answers the merged value as JSON.
+///
+/// `existing` null means that the reducer receives null. `messages` takes two members more: `ids`
+/// (`"random"`, `"sequential"`, `{"sequential_from": n}`) and `form` (`"canonical"`: `existing` is canonical and is taken
+/// as it is). Members whose name begins with `x-` are ignored.
+///
+/// # Errors
+/// [`ErrorCode::UnknownChannel`]; the codes of JSON and of options, with paths into the document; those of the reducer,
+/// below `/existing` or `/updates/<n>`.
+pub fn reduce_document(channel: &str, text: &str) -> Result<String, Error> {
+    let channel = Channel::from_name(channel).ok_or_else(|| {
+        Error::new(
+            ErrorCode::UnknownChannel,
+            format!("there is no channel {channel:?}"),
+        )
+    })?;
+    check_size(text)?;
+    if channel == Channel::Messages {
+        return reduce_messages(text);
+    }
+    let mut document = Document::default();
+    members(text, &mut |name, scanner| match name {
+        "existing" => document.set_existing(scanner),
+        "updates" => document.set_updates(scanner),
+        _ => Ok(false),
+    })?;
+    let (existing, updates) = document.whole()?;
+    let mut merged = decode(existing)?;
+    let Value::Array(updates) = decode(updates)? else {
+        return Err(not_a_list("/updates"));
+    };
+    for (place, update) in updates.into_iter().enumerate() {
+        merged = reducers::reduce(channel, merged, update)
+            .map_err(|error| error.below(&format!("/updates/{place}")))?;
+    }
+    Ok(merged.to_string())
+}
+
+/// Converts `{"messages": […]}`, of any accepted form, to the canonical list. Ids are not given.
+///
+/// # Errors
+/// The codes of JSON and of coercion, with paths into the document. A failed conversion has no partial answer.
+pub fn convert_document(text: &str) -> Result<String, Error> {
+    check_size(text)?;
+    let mut answer = None;
+    members(text, &mut |name, scanner| {
+        if name != "messages" {
+            return Ok(false);
+        }
+        if scanner.peek() == Some(b'[') {
+            let mut list = TextList::default();
+            list.read(scanner, Form::Coerced)?;
+            answer = Some(list.into_json());
+        } else {
+            let span = scanner.value()?;
+            answer = Some(decode(span).and_then(|value| {
+                let messages = coerce::convert(&value)?;
+                let texts: Vec<&str> = messages.iter().map(Message::json).collect();
+                Ok(format!("[{}]", texts.join(",")))
+            }));
+        }
+        Ok(true)
+    })?;
+    let answer = answer.ok_or_else(|| missing("messages"))?;
+    answer.map_err(|error| error.below("/messages"))
+}
+
+/// Spans of the two members that every channel has.
+#[derive(Default)]
+struct Document<'a> {
+    existing: Option<&'a str>,
+    updates: Option<&'a str>,
+}
+
+impl<'a> Document<'a> {
+    fn set_existing(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Error> {
+        self.existing = Some(scanner.value()?);
+        Ok(true)
+    }
+
+    fn set_updates(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Error> {
+        self.updates = Some(scanner.value()?);
+        Ok(true)
+    }
+
+    fn whole(self) -> Result<(&'a str, &'a str), Error> {
+        let existing = self.existing.ok_or_else(|| missing("existing"))?;
+        Ok((existing, self.updates.ok_or_else(|| missing("updates"))?))
+    }
+}
+
+/// Walks over the members of the document. `take` passes the value of a member that it knows; one that it does not know is
+/// refused once the whole text is known to be JSON.
+fn members<'a>(
+    text: &'a str,
+    take: &mut dyn FnMut(&str, &mut Scanner<'a>) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let mut scanner = Scanner::new(text);
+    let mut unknown = None;
+    if scanner.peek() != Some(b'{') {
+        scanner.value()?;
+        scanner.end()?;
+        return Err(Error::at(
+            ErrorCode::WrongType,
+            "",
+            "the document must be an object",
+        ));
+    }
+    scanner.enter_object()?;
+    let mut first = true;
+    while let Some(name) = scanner.member(std::mem::take(&mut first))? {
+        let name = name.text();
+        if !take(&name, &mut scanner)? {
+            scanner.value()?;
+            if unknown.is_none() && !name.starts_with("x-") {
+                unknown = Some(name.into_owned());
+            }
+        }
+    }
+    scanner.end()?;
+    match unknown {
+        None => Ok(()),
+        Some(name) => Err(Error::at(
+            ErrorCode::UnknownMember,
+            format!("/{}", pointer_token(&name)),
+            format!("the document has no member {name:?}"),
+        )),
+    }
+}
+
+fn check_size(text: &str) -> Result<(), Error> {
+    if text.len() > MAX_BYTES {
+        let what = format!("{} bytes are more than 1 GiB", text.len());
+        return Err(Error::new(ErrorCode::TooLarge, what));
+    }
+    Ok(())
+}
+
+fn missing(member: &str) -> Error {
+    let what = format!("the document needs the member {member}");
+    Error::at(ErrorCode::MissingMember, format!("/{member}"), what)
+}
+
+fn not_a_list(path: &str) -> Error {
+    Error::at(
+        ErrorCode::WrongType,
+        path,
+        format!("{} must be a list", &path[1..]),
+    )
+}
+
+fn decode(span: &str) -> Result<Value, Error> {
+    json::decode_own(span).map_err(|error| json::syntax(span, &error))
+}
+
+/// How messages of a text are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// In any accepted form.
+    Coerced,
+    /// In canonical form, taken as they are.
+    Canonical,
+}
+
+/// The part of a document that `messages` reads.
+struct MessagesDocument<'a> {
+    existing: Option<(Form, &'a str, Write<'a>)>,
+    updates: Option<Result<Vec<Write<'a>>, Error>>,
+    form: Form,
+    ids: Box<dyn IdSource>,
+}
+
+/// One write, or the existing list.
+enum Write<'a> {
+    Null,
+    List(TextList<'a>),
+    /// One message that is not in a list.
+    Alone(TextList<'a>),
+}
+
+fn reduce_messages(text: &str) -> Result<String, Error> {
+    let mut document = MessagesDocument {
+        existing: None,
+        updates: None,
+        form: Form::Coerced,
+        ids: Box::new(RandomIds),
+    };
+    // The form may stand behind the list. Guessing right saves reading the list twice.
+    let canonical = memchr::memmem::rfind(text.as_bytes(), b"\"canonical\"").is_some();
+    let guess = if canonical {
+        Form::Canonical
+    } else {
+        Form::Coerced
+    };
+    let mut option_fault: Option<Error> = None;
+    members(text, &mut |name, scanner| {
+        match name {
+            "existing" => {
+                scanner.peek();
+                let start = scanner.at();
+                let write = Write::read(scanner, guess)?;
+                document.existing = Some((guess, scanner.passed(start), write));
+            }
+            "updates" => document.updates = Some(updates(scanner)?),
+            "form" | "ids" => {
+                let span = scanner.value()?;
+                let option = if name == "form" {
+                    form(span).map(|form| document.form = form)
+                } else {
+                    ids(span).map(|ids| document.ids = ids)
+                };
+                option_fault = option_fault.take().or(option.err());
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    match option_fault {
+        Some(error) => Err(error),
+        None => document.fold(text.len()),
+    }
+}
+
+fn form(span: &str) -> Result<Form, Error> {
+    match RawStr::of(span).map(RawStr::text).as_deref() {
+        Some("canonical") => Ok(Form::Canonical),
+        Some(_) => Err(Error::at(
+            ErrorCode::UnknownVariant,
+            "/form",
+            "form must be \"canonical\", or left out",
+        )),
+        None => Err(Error::at(
+            ErrorCode::WrongType,
+            "/form",
+            "form must be text",
+        )),
+    }
+}
+
+fn ids(span: &str) -> Result<Box<dyn IdSource>, Error> {
+    let wrong = |code, path: &str| {
+        let what = "ids must be \"random\", \"sequential\" or {\"sequential_from\": n}";
+        Err(Error::at(code, path, what))
+    };
+    match decode(span)? {
+        Value::String(name) if name == "random" => Ok(Box::new(RandomIds)),
+        Value::String(name) if name == "sequential" => Ok(Box::new(SequentialIds::default())),
+        Value::String(_) => wrong(ErrorCode::UnknownVariant, "/ids"),
+        Value::Object(members) => {
+            if let Some(name) = members.keys().find(|name| *name != "sequential_from") {
+                return wrong(
+                    ErrorCode::UnknownMember,
+                    &format!("/ids/{}", pointer_token(name)),
+                );
+            }
+            match members.get("sequential_from") {
+                None => wrong(ErrorCode::MissingMember, "/ids/sequential_from"),
+                Some(first) => match first.as_u64() {
+                    Some(first) if first < 1 << 53 => {
+                        Ok(Box::new(SequentialIds::starting_at(first)))
+                    }
+                    _ if first.is_number() => wrong(ErrorCode::OutOfRange, "/ids/sequential_from"),
+                    _ => wrong(ErrorCode::WrongType, "/ids/sequential_from"),
+                },
+            }
+        }
+        _ => wrong(ErrorCode::WrongType, "/ids"),
+    }
+}
+
+/// Reads all updates. The outer failure is text that is no JSON, the inner one an `updates` that is no list.
+fn updates<'a>(scanner: &mut Scanner<'a>) -> Result<Result<Vec<Write<'a>>, Error>, Error> {
+    if scanner.peek() != Some(b'[') {
+        scanner.value()?;
+        return Ok(Err(not_a_list("/updates")));
+    }
+    let mut writes = Vec::new();
+    scanner.enter_array()?;
+    let mut first = true;
+    while scanner.element(std::mem::take(&mut first))? {
+        writes.push(Write::read(scanner, Form::Coerced)?);
+    }
+    Ok(Ok(writes))
+}
+
+impl MessagesDocument<'_> {
+    fn fold(self, size: usize) -> Result<String, Error> {
+        let (read_as, span, mut existing) = self.existing.ok_or_else(|| missing("existing"))?;
+        let writes = self.updates.ok_or_else(|| missing("updates"))??;
+        let mut ids = self.ids;
+        if read_as != self.form {
+            // The span has been passed, so that only its messages can be at fault.
+            existing = Write::read(&mut Scanner::new(span), self.form)?;
+        }
+        let is_canonical = self.form == Form::Canonical;
+        if writes.is_empty() && !is_canonical {
+            return untouched(span);
+        }
+        if let [Write::Null, ..] = writes.as_slice() {
+            return Err(null_write(!is_truthy(span)).below("/updates/0"));
+        }
+        let existing = match existing {
+            Write::List(list) => list.checked(),
+            Write::Alone(list) => list.checked_alone(),
+            Write::Null => Err(not_a_message()),
+        };
+        let (mut state, arena) = existing.map_err(|error| error.below("/existing"))?;
+        if writes.is_empty() {
+            return Ok(span.to_owned());
+        }
+        give_ids(&mut state, ids.as_mut());
+        let mut arenas = vec![arena];
+        let mut list = MessageList::with_capacity(state.len() + writes.len());
+        seed(&mut list, state);
+        for (place, write) in writes.into_iter().enumerate() {
+            let alone = matches!(write, Write::Alone(_));
+            let folded = match write {
+                Write::Null => Err(null_write(list.is_empty())),
+                Write::List(write) => write.checked(),
+                Write::Alone(write) => write.checked_alone(),
+            };
+            let folded = folded.and_then(|(mut write, arena)| {
+                give_ids(&mut write, ids.as_mut());
+                for item in &mut write {
+                    item.arena = arenas.len() as u32;
+                }
+                arenas.push(arena);
+                apply_write(&mut list, write).map_err(|mut error| {
+                    if alone {
+                        error.path = None;
+                    }
+                    error
+                })
+            });
+            folded.map_err(|error| error.below(&format!("/updates/{place}")))?;
+        }
+        let mut out = String::with_capacity(size + size / 8 + 2);
+        let items: Vec<Item<'_>> = list.into_entries().collect();
+        write_items(&mut out, &items, &arenas);
+        Ok(out)
+    }
+}
+
+/// What no writes at all answer: the state as it was given.
+fn untouched(span: &str) -> Result<String, Error> {
+    if Type::of(span) == Type::Array {
+        return Ok(span.to_owned());
+    }
+    let state = messages::untouched(&decode(span)?);
+    Ok(state.map_err(|error| error.below("/existing"))?.to_string())
+}
+
+fn is_truthy(span: &str) -> bool {
+    decode(span).is_ok_and(|value| coerce::truthy(&value))
+}
+
+fn not_a_message() -> Error {
+    Error::new(
+        ErrorCode::NotAMessage,
+        "null is no message: one is text, a role and a content, or an object",
+    )
+}
+
+/// A message on its way through a text.
+struct Item<'a> {
+    text: ItemText<'a>,
+    /// The id; empty until one is given to a message that has none.
+    id: Cow<'a, str>,
+    /// Where in the text a null stands in for the id.
+    null_at: Option<u32>,
+    remove: bool,
+    /// Which arena an [`ItemText::Arena`] is in.
+    arena: u32,
+}
+
+enum ItemText<'a> {
+    /// As it stands in the input.
+    Span(&'a str),
+    /// Written into the arena of its list, from here to here.
+    Arena(usize, usize),
+    /// Made over values.
+    Message(Message),
+}
+
+impl Entry for Item<'_> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+    fn is_remove(&self) -> bool {
+        self.remove
+    }
+}
+
+/// Messages read from a text, up to the first that is none.
+#[derive(Default)]
+struct TextList<'a> {
+    items: Vec<Item<'a>>,
+    arena: String,
+    fault: Option<(usize, Error)>,
+}
+
+impl<'a> Write<'a> {
+    /// Passes a write.
+    ///
+    /// # Errors
+    /// Those of the scanner only: what is wrong with a message is kept in the list, since it matters only when the fold
+    /// gets there.
+    fn read(scanner: &mut Scanner<'a>, form: Form) -> Result<Self, Error> {
+        let mut list = TextList::default();
+        match scanner.peek() {
+            Some(b'[') => {
+                list.read(scanner, form)?;
+                Ok(Write::List(list))
+            }
+            Some(b'n') => {
+                scanner.value()?;
+                Ok(Write::Null)
+            }
+            _ => {
+                list.read_one(scanner, form, 0)?;
+                Ok(Write::Alone(list))
+            }
+        }
+    }
+}
+
+impl<'a> TextList<'a> {
+    fn read(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<(), Error> {
+        scanner.enter_array()?;
+        let mut first = true;
+        let mut place = 0;
+        while scanner.element(std::mem::take(&mut first))? {
+            if self.fault.is_some() {
+                scanner.value()?;
+            } else {
+                self.read_one(scanner, form, place)?;
+            }
+            place += 1;
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        form: Form,
+        place: usize,
+    ) -> Result<(), Error> {
+        scanner.peek();
+        let start = scanner.at();
+        let item = match form {
+            Form::Canonical => canonical_item(scanner, start)?,
+            Form::Coerced => match text::scan(scanner)? {
+                Element::Plain(plain) => {
+                    let start = self.arena.len();
+                    let id_at = plain.render(&mut self.arena) - start;
+                    let id = plain.id();
+                    Ok(Item {
+                        text: ItemText::Arena(start, self.arena.len()),
+                        null_at: id.is_none().then_some(id_at as u32),
+                        id: id.map(RawStr::text).unwrap_or_default(),
+                        remove: false,
+                        arena: 0,
+                    })
+                }
+                other => other.into_message().map(Item::of),
+            },
+        };
+        match item {
+            Ok(item) => self.items.push(item),
+            Err(error) => self.fault = Some((place, error)),
+        }
+        Ok(())
+    }
+
+    /// The messages with their arena, or the failure below its place.
+    fn checked(self) -> Result<(Vec<Item<'a>>, String), Error> {
+        match self.fault {
+            None => Ok((self.items, self.arena)),
+            Some((place, error)) => Err(error.below(&format!("/{place}"))),
+        }
+    }
+
+    fn checked_alone(self) -> Result<(Vec<Item<'a>>, String), Error> {
+        match self.fault {
+            None => Ok((self.items, self.arena)),
+            Some((_, error)) => Err(error),
+        }
+    }
+
+    fn into_json(self) -> Result<String, Error> {
+        let (items, arena) = self.checked()?;
+        let mut out = String::with_capacity(arena.len() + 2);
+        write_items(&mut out, &items, &[arena]);
+        Ok(out)
+    }
+}
+
+/// The outer failure is text that is no JSON, the inner one a message that is not canonical.
+fn canonical_item<'a>(
+    scanner: &mut Scanner<'a>,
+    start: usize,
+) -> Result<Result<Item<'a>, Error>, Error> {
+    let mut ahead = scanner.clone();
+    let parts = match canonical::inspect(&mut ahead) {
+        Ok(parts) => parts,
+        Err(fault) => {
+            // Whether it is the JSON that is at fault, the scanner says.
+            scanner.value()?;
+            return Ok(Err(fault));
+        }
+    };
+    *scanner = ahead;
+    debug_assert_eq!(parts.json, scanner.passed(start));
+    if parts.untidy || parts.id_at.is_none() {
+        return Ok(Message::from_parts(&parts).map(Item::of));
+    }
+    let null_at = match parts.id {
+        Some(_) => None,
+        None => parts.id_at.map(|at| at as u32),
+    };
+    Ok(Ok(Item {
+        text: ItemText::Span(parts.json),
+        id: parts.id.map(RawStr::text).unwrap_or_default(),
+        null_at,
+        remove: parts.kind == Kind::Remove,
+        arena: 0,
+    }))
+}
+
+impl Item<'_> {
+    fn of(message: Message) -> Self {
+        Item {
+            id: message.id().unwrap_or_default().to_owned().into(),
+            null_at: None,
+            remove: message.kind() == Kind::Remove,
+            text: ItemText::Message(message),
+            arena: 0,
+        }
+    }
+}
+
+/// Gives ids, in order, to the messages that have none.
+fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
+    for item in items {
+        match &mut item.text {
+            ItemText::Message(message) if message.id().is_none() => {
+                let id = ids.next_id();
+                *message = message.with_id(&id);
+                item.id = id.into();
+            }
+            ItemText::Span(_) | ItemText::Arena(..) if item.null_at.is_some() => {
+                item.id = ids.next_id().into();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn write_items(out: &mut String, items: &[Item<'_>], arenas: &[String]) {
+    out.push('[');
+    for (place, item) in items.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        let text = match &item.text {
+            ItemText::Span(span) => span,
+            ItemText::Arena(start, end) => &arenas[item.arena as usize][*start..*end],
+            ItemText::Message(message) => message.json(),
+        };
+        match item.null_at {
+            // A given id takes the place of the null; a conversion gives none.
+            Some(at) if !item.id.is_empty() => {
+                let at = at as usize;
+                out.push_str(&text[..at]);
+                push_json_string(out, &item.id);
+                out.push_str(&text[at + "null".len()..]);
+            }
+            _ => out.push_str(text),
+        }
+    }
+    out.push(']');
+}

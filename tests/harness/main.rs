@@ -1,0 +1,9 @@
+//! The harness through its Rust API: machines stepped by hand, and whole runs.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod machine;
+mod runs;
+
+use support::{host, parts};

@@ -1,0 +1,179 @@
+//! The chat completions provider against aimock: a mock of the wire that we did not write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fawn::adapters::model::openai::OpenAi;
+use fawn::ports::model::{ModelDelta, ModelError, ModelReply, ModelRequest};
+use fawn::protocol::error::ErrorCode;
+use fawn::protocol::message::{Fields, Kind, Message};
+use fawn::protocol::model::{OpenAiConfig, Secret};
+use serde_json::json;
+
+use crate::support::aimock::Aimock;
+use crate::support::model::{Collect, ask, call, message, request, tool};
+
+fn ask_mock(
+    mock: &Aimock,
+    stream: bool,
+    request: &ModelRequest,
+) -> (Result<ModelReply, ModelError>, Collect) {
+    let mut config = OpenAiConfig::new("gpt-4o", mock.base_url());
+    config.api_key = Some(Secret::new("sk-test"));
+    config.stream = stream;
+    call(&OpenAi::new(config, &|_| None).unwrap(), request)
+}
+
+#[test]
+fn text_streams_in_pieces() {
+    let Some(mock) = Aimock::start() else { return };
+    let (reply, sink) = ask_mock(&mock, true, &ask("say hello"));
+    let reply = reply.unwrap();
+    assert_eq!(
+        reply.content,
+        json!("Hello there, how can I help? Ça va 🙂")
+    );
+    assert_eq!(sink.text(), "Hello there, how can I help? Ça va 🙂");
+    assert!(sink.deltas.len() > 5, "{}", sink.deltas.len());
+    assert_eq!(reply.response_metadata["finish_reason"], "stop");
+    assert_eq!(reply.response_metadata["model_name"], "gpt-4o");
+    let (whole, _) = ask_mock(&mock, false, &ask("say hello"));
+    assert_eq!(whole.unwrap().content, reply.content);
+}
+
+#[test]
+fn usage_comes_with_and_without_a_stream() {
+    let Some(mock) = Aimock::start() else { return };
+    for stream in [true, false] {
+        let (reply, _) = ask_mock(&mock, stream, &ask("count tokens"));
+        let usage = reply.unwrap().usage.unwrap();
+        assert_eq!(
+            (usage.input_tokens, usage.output_tokens, usage.total_tokens),
+            (21, 4, 25),
+            "stream: {stream}"
+        );
+    }
+}
+
+#[test]
+fn reasoning_is_kept_apart_from_text() {
+    let Some(mock) = Aimock::start() else { return };
+    for stream in [true, false] {
+        let (reply, sink) = ask_mock(&mock, stream, &ask("think first"));
+        let reply = reply.unwrap();
+        assert_eq!(reply.content, json!("42"));
+        assert_eq!(
+            reply.additional_kwargs["reasoning_content"],
+            "Six times seven."
+        );
+        assert!(matches!(sink.deltas[0], ModelDelta::Reasoning(_)));
+    }
+}
+
+/// Two calls in one reply, then a turn with both results.
+#[test]
+fn parallel_calls_and_their_results_make_two_turns() {
+    let Some(mock) = Aimock::start() else { return };
+    for stream in [true, false] {
+        let mut first = ask("weather in Paris");
+        first.tools = Arc::new([
+            tool("get_weather", json!({"type": "object"})),
+            tool("add", json!({"type": "object"})),
+        ]);
+        let (reply, sink) = ask_mock(&mock, stream, &first);
+        let reply = reply.unwrap();
+        assert_eq!(reply.content, json!("Let me look."));
+        assert_eq!(reply.response_metadata["finish_reason"], "tool_calls");
+        let calls = serde_json::to_value(&reply.tool_calls).unwrap();
+        assert_eq!(
+            calls,
+            json!([
+                {"name": "get_weather", "args": {"city": "Paris", "note": "été, 12 °C 🙂"},
+                    "id": "call_weather", "type": "tool_call"},
+                {"name": "add", "args": {"a": 1, "b": 2}, "id": "call_add", "type": "tool_call"},
+            ])
+        );
+        let named: Vec<_> = sink
+            .deltas
+            .iter()
+            .filter_map(|delta| match delta {
+                ModelDelta::ToolCall {
+                    index,
+                    id: Some(id),
+                    name: Some(name),
+                    ..
+                } => Some((*index, id.as_str(), name.as_str())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            named,
+            [(0, "call_weather", "get_weather"), (1, "call_add", "add")]
+        );
+
+        let mut answered = Fields::new(Kind::Ai, reply.content.clone());
+        answered.tool_calls = reply.tool_calls.clone();
+        let result = |id: &str, text: &str| {
+            let mut fields = Fields::new(Kind::Tool, text);
+            fields.tool_call_id = id.to_owned();
+            Message::new(fields)
+        };
+        let second = ModelRequest {
+            messages: vec![
+                message(Kind::Human, "weather in Paris"),
+                Message::new(answered),
+                result("call_weather", "12"),
+                result("call_add", "3"),
+            ],
+            ..first
+        };
+        let (reply, _) = ask_mock(&mock, stream, &second);
+        assert_eq!(
+            reply.unwrap().content,
+            json!("It is 12 °C in Paris, and the sum is 3.")
+        );
+    }
+}
+
+#[test]
+fn a_busy_endpoint_says_how_long_to_wait() {
+    let Some(mock) = Aimock::start() else { return };
+    let (reply, _) = ask_mock(&mock, true, &ask("be busy"));
+    let error = reply.unwrap_err();
+    assert_eq!(error.error.code, ErrorCode::ModelRateLimit);
+    assert!(error.error.retryable);
+    assert_eq!(error.retry_after, Some(Duration::from_secs(1)));
+    assert_eq!(
+        error.error.message,
+        "the endpoint answered 429 (rate_limit_exceeded): Slow down"
+    );
+    let (reply, _) = ask_mock(&mock, true, &ask("be busy"));
+    assert_eq!(reply.unwrap().content, json!("Free again."));
+}
+
+#[test]
+fn a_broken_stream_is_truncated() {
+    let Some(mock) = Aimock::start() else { return };
+    for text in ["cut the stream", "drop the connection"] {
+        let (reply, sink) = ask_mock(&mock, true, &ask(text));
+        let error = reply.unwrap_err();
+        assert_eq!(error.error.code, ErrorCode::ModelTruncated, "{text}");
+        let partial = error.partial.unwrap();
+        assert!("This answer is long enough".starts_with(&sink.text()[..5]));
+        assert_eq!(partial.content, json!(sink.text()));
+    }
+}
+
+/// `--strict` answers a request that fits no fixture with an error.
+#[test]
+fn a_request_that_the_mock_does_not_know_is_an_error() {
+    let Some(mock) = Aimock::start() else { return };
+    let (reply, _) = ask_mock(
+        &mock,
+        true,
+        &request(vec![message(Kind::Human, "what else")]),
+    );
+    let error = reply.unwrap_err();
+    assert!(!error.error.message.is_empty());
+    assert!(error.partial.is_none());
+}

@@ -1,0 +1,9 @@
+//! Parts that test binaries share.
+
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+pub mod aimock;
+pub mod host;
+pub mod http_server;
+pub mod model;
+pub mod parts;
