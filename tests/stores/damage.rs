@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::support::*;
 
+const ROUNDS: u64 = 240;
 const LENGTH: u64 = 160;
 const LAST: usize = LENGTH as usize - 1;
 
@@ -98,7 +99,7 @@ fn flipped_bytes_cut_files_and_blank_pages_never_panic() {
     let path = folder.file("damaged.db");
     let mut dice = Dice::new(5);
     let mut refused = 0;
-    for round in 0..400u64 {
+    for round in 0..ROUNDS {
         let mut damaged = bytes.clone();
         match round % 8 {
             0 => damaged.truncate(dice.below(bytes.len() as u64) as usize),
@@ -137,7 +138,7 @@ fn flipped_bytes_cut_files_and_blank_pages_never_panic() {
         refused += u32::from(wait(store.prepare()).is_err());
         exercise(&*erased(store), &model);
     }
-    eprintln!("{refused} of 400 files were refused at the door");
+    eprintln!("{refused} of {ROUNDS} files were refused at the door");
 }
 
 #[test]

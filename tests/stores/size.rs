@@ -32,7 +32,7 @@ impl Talk {
             let seq = self.seq;
             let text = format!("{:0>128}", seq * 7919);
             let id = message_id(seq);
-            let message = if seq % 2 == 0 {
+            let message = if seq.is_multiple_of(2) {
                 human(&id, &text)
             } else {
                 ai(&id, &text)
