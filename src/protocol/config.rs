@@ -99,7 +99,8 @@ pub struct TestingConfig {
     /// The time that the clock always tells, RFC 3339 in UTC.
     #[serde(default)]
     pub clock: Option<String>,
-    /// Where ids come from. Default `random`.
+    /// Where ids come from. Default `random`. Ids that count from 1 again meet those of an earlier process on the same
+    /// thread: give `{"sequential_from": n}` then.
     #[serde(default)]
     pub ids: IdsConfig,
     /// As `workers` of the runtime; at most 64.
@@ -131,14 +132,58 @@ impl TestingConfig {
 }
 
 /// Where ids come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdsConfig {
     /// Random.
     #[default]
     Random,
-    /// Counting up from 1.
-    Sequential,
+    /// Counting up from here.
+    SequentialFrom(u64),
+}
+
+impl<'de> Deserialize<'de> for IdsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct From {
+            sequential_from: u64,
+        }
+        let decoded = match Value::deserialize(deserializer)? {
+            Value::String(name) => match name.as_str() {
+                "random" => Ok(IdsConfig::Random),
+                "sequential" => Ok(IdsConfig::SequentialFrom(1)),
+                other => Err(Error::at(
+                    ErrorCode::UnknownVariant,
+                    "",
+                    format!("{other:?} is not one of \"random\", \"sequential\""),
+                )),
+            },
+            value => from_value(value)
+                .map(|From { sequential_from }| IdsConfig::SequentialFrom(sequential_from)),
+        };
+        decoded.map_err(|error| carry(&error))
+    }
+}
+
+impl JsonSchema for IdsConfig {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "IdsConfig".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Where ids come from: random, or counting up, from 1 or from a number.",
+            "anyOf": [
+                {"enum": ["random", "sequential"]},
+                {
+                    "type": "object",
+                    "required": ["sequential_from"],
+                    "properties": {"sequential_from": {"type": "integer", "minimum": 0}},
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
 }
 
 /// Where threads are kept.

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
+use crate::protocol::config::IdsConfig;
 use crate::state::ids::IdSource;
 
 /// 100 ns steps between the start of the Gregorian calendar, from which UUIDs count, and 1970.
@@ -26,14 +27,18 @@ struct Counters {
 }
 
 impl Ids {
-    /// A source; `sequential` counts every kind of id from 1.
-    pub fn new(sequential: bool) -> Self {
+    /// A source as configured; counting counts every kind of id.
+    pub fn new(config: IdsConfig) -> Self {
+        let (sequential, before) = match config {
+            IdsConfig::Random => (false, 0),
+            IdsConfig::SequentialFrom(first) => (true, first.saturating_sub(1)),
+        };
         Ids(Arc::new(Counters {
             sequential,
-            messages: AtomicU64::new(0),
-            runs: AtomicU64::new(0),
-            threads: AtomicU64::new(0),
-            checkpoints: AtomicU64::new(0),
+            messages: AtomicU64::new(before),
+            runs: AtomicU64::new(before),
+            threads: AtomicU64::new(before),
+            checkpoints: AtomicU64::new(if sequential { before } else { 0 }),
         }))
     }
 
@@ -122,7 +127,7 @@ mod tests {
 
     #[test]
     fn checkpoint_ids_grow_past_a_head_from_the_future() {
-        let ids = Ids::new(false);
+        let ids = Ids::new(IdsConfig::Random);
         let first = ids.checkpoint(None);
         assert_eq!(first.get_version_num(), 6);
         let future = from_ticks(ticks_of(first) + (1 << 40), 0);
@@ -133,7 +138,7 @@ mod tests {
 
     #[test]
     fn deterministic_ids_count_from_one() {
-        let mut ids = Ids::new(true);
+        let mut ids = Ids::new(IdsConfig::SequentialFrom(1));
         assert_eq!(
             ids.checkpoint(None).to_string(),
             "00000000-0000-6001-8000-000000000000"

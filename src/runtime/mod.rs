@@ -40,7 +40,7 @@ use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::DynTool;
 use crate::protocol::config::{
-    AssemblyConfig, IdsConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig, Subscription,
+    AssemblyConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig, Subscription,
 };
 use crate::protocol::decode::{from_text, from_value, tagged};
 use crate::protocol::error::{Error, ErrorCode};
@@ -107,7 +107,7 @@ impl Runtime {
             services: Arc::new(ThreadServices {
                 store,
                 clock,
-                ids: Ids::new(testing.ids == IdsConfig::Sequential),
+                ids: Ids::new(testing.ids),
             }),
             models: config
                 .models
