@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
@@ -254,13 +254,25 @@ impl JsonSchema for NamedModel {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A model configuration with the name that assemblies use.",
-            "type": "object",
-            "properties": {"name": {"type": "string", "minLength": 1}},
-            "required": ["name", "provider"],
-            "x-model": generator.subschema_for::<ModelConfig>(),
-        })
+        let mut schema = ModelConfig::json_schema(generator);
+        let name =
+            json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
+        for variant in schema
+            .get_mut("oneOf")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+        {
+            variant["properties"]["name"] = name.clone();
+            if let Some(required) = variant["required"].as_array_mut() {
+                required.push("name".into());
+            }
+        }
+        schema.insert(
+            "description".to_owned(),
+            "A model configuration with the name that assemblies use.".into(),
+        );
+        schema
     }
 }
 

@@ -90,9 +90,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Starts at the beginning of `text`, which stands `depth` containers deep in a larger one.
-    pub fn nested(text: &'a str, depth: usize) -> Self {
-        Scanner { text, at: 0, depth }
+    /// Starts at a value that stands in `text` at `at`, for a second look at what was passed before.
+    pub fn again(text: &'a str, at: usize) -> Self {
+        Scanner { text, at, depth: 0 }
     }
 
     /// Where the scanner is, in bytes.

@@ -1,9 +1,16 @@
 //! The JSON Schemas of what crosses the ABI: one ordered list, from which the published files and `fawn_describe` come.
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::config::{AssemblyConfig, ModelConfig, QueueConfig, RuntimeConfig};
+use super::decode::from_text;
 use super::error::{Error, ErrorCode};
+use super::json::parse;
+use super::run::{
+    RunOp, RunRequest, ThreadHistoryQuery, ThreadOpen, ThreadStateQuery, ThreadUpdate,
+};
 
 /// One published schema.
 pub struct Schema {
@@ -33,7 +40,9 @@ impl Schema {
         );
         document.insert("title".to_owned(), self.name.into());
         document.insert("description".to_owned(), self.summary.into());
-        if let Value::Object(members) = (self.schema)() {
+        let mut schema = (self.schema)();
+        let_x_through(&mut schema);
+        if let Value::Object(members) = schema {
             // Ours win: the generator puts the Rust name of the type into the title.
             for (name, value) in members {
                 document.entry(name).or_insert(value);
@@ -44,16 +53,272 @@ impl Schema {
 }
 
 /// Every schema, in the order in which a host meets the payloads.
-pub const SCHEMAS: &[Schema] = &[Schema {
-    name: "error",
-    summary: "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
-    schema: error_object,
-    round_trip: None,
-}];
+pub const SCHEMAS: &[Schema] = &[
+    Schema {
+        name: "runtime_config",
+        summary: "Input of fawn_runtime_new.",
+        schema: of::<RuntimeConfig>,
+        round_trip: Some(|text| taken::<RuntimeConfig>(text, RuntimeConfig::validate)),
+    },
+    Schema {
+        name: "model_config",
+        summary: "A model: part of a runtime_config or an assembly_config.",
+        schema: of::<ModelConfig>,
+        round_trip: Some(|text| taken::<ModelConfig>(text, ModelConfig::validate)),
+    },
+    Schema {
+        name: "assembly_config",
+        summary: "Input of fawn_assembly_new.",
+        schema: of::<AssemblyConfig>,
+        round_trip: Some(|text| taken::<AssemblyConfig>(text, AssemblyConfig::validate)),
+    },
+    Schema {
+        name: "thread_open",
+        summary: "Input of fawn_thread_open.",
+        schema: of::<ThreadOpen>,
+        round_trip: Some(|text| taken::<ThreadOpen>(text, ThreadOpen::validate)),
+    },
+    Schema {
+        name: "thread_update",
+        summary: "Input of fawn_thread_update.",
+        schema: of::<ThreadUpdate>,
+        round_trip: Some(|text| taken::<ThreadUpdate>(text, |_| Ok(()))),
+    },
+    Schema {
+        name: "thread_state_query",
+        summary: "Input of fawn_thread_state.",
+        schema: of::<ThreadStateQuery>,
+        round_trip: Some(|text| taken::<ThreadStateQuery>(text, |_| Ok(()))),
+    },
+    Schema {
+        name: "thread_history_query",
+        summary: "Input of fawn_thread_history.",
+        schema: of::<ThreadHistoryQuery>,
+        round_trip: Some(|text| taken::<ThreadHistoryQuery>(text, |_| Ok(()))),
+    },
+    Schema {
+        name: "queue_config",
+        summary: "Input of fawn_queue_new.",
+        schema: of::<QueueConfig>,
+        round_trip: Some(|text| taken::<QueueConfig>(text, QueueConfig::validate)),
+    },
+    Schema {
+        name: "run_request",
+        summary: "Input of fawn_run_start.",
+        schema: of::<RunRequest>,
+        round_trip: Some(|text| taken::<RunRequest>(text, RunRequest::validate)),
+    },
+    Schema {
+        name: "run_op",
+        summary: "Input of fawn_run_submit.",
+        schema: run_op,
+        round_trip: Some(|text| {
+            let document = parse(text)?;
+            RunOp::decode(document.clone())?;
+            Ok(document)
+        }),
+    },
+    Schema {
+        name: "run_result",
+        summary: "Answer of fawn_run_wait, and the data of a run_end event.",
+        schema: run_result,
+        round_trip: None,
+    },
+    Schema {
+        name: "event",
+        summary: "One event: fawn_queue_take answers a list of them.",
+        schema: event,
+        round_trip: None,
+    },
+    Schema {
+        name: "call_answer",
+        summary: "Input of fawn_call_finish.",
+        schema: call_answer,
+        round_trip: None,
+    },
+    Schema {
+        name: "error",
+        summary: "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
+        schema: error_object,
+        round_trip: None,
+    },
+];
+
+/// Says of every closed object that members which begin with `x-` are let through, as decoding does.
+fn let_x_through(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(let_x_through);
+            if members.get("additionalProperties") == Some(&Value::Bool(false)) {
+                members.insert("patternProperties".to_owned(), json!({"^x-": true}));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(let_x_through),
+        _ => {}
+    }
+}
+
+/// Decodes and checks a document as the library would, and gives it back.
+fn taken<T: DeserializeOwned>(
+    text: &str,
+    validate: impl FnOnce(&T) -> Result<(), Error>,
+) -> Result<Value, Error> {
+    validate(&from_text(text)?)?;
+    parse(text)
+}
 
 /// The schema that the type says.
 pub fn of<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
+}
+
+fn run_op() -> Value {
+    json!({
+        "type": "object",
+        "required": ["op"],
+        "oneOf": [
+            {
+                "description": "Ends the run. What has arrived of a reply is kept.",
+                "properties": {
+                    "op": {"const": "cancel"},
+                    "reason": {"description": "Why, for the record.", "type": ["string", "null"]},
+                },
+                "additionalProperties": false,
+            },
+            {
+                "description": "Answers an approval. Not available in this version.",
+                "properties": {"op": {"const": "resume"}},
+            },
+        ],
+    })
+}
+
+fn run_result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "thread_id", "status"],
+        "properties": {
+            "run_id": {"type": "string"},
+            "thread_id": {"type": "string"},
+            "status": {
+                "description": "How it ended: with an answer, with an error, or cancelled.",
+                "enum": ["success", "error", "interrupted"],
+            },
+            "checkpoint_id": {
+                "description": "The thread's newest checkpoint.",
+                "type": ["string", "null"],
+            },
+            "steps": {"description": "Model calls and sets of tool calls.", "type": "integer"},
+            "usage": {
+                "description": "Tokens of the agent's own turns.",
+                "type": "object",
+                "properties": {
+                    "input_tokens": {"type": "integer"},
+                    "output_tokens": {"type": "integer"},
+                    "total_tokens": {"type": "integer"},
+                },
+            },
+            "message": {
+                "description": "The last ai message of a run that succeeded, in canonical form.",
+                "type": ["object", "null"],
+            },
+            "error": {"description": "An error object; only with the status error.", "type": "object"},
+            "cancel_reason": {
+                "description": "Why it was cancelled; only with the status interrupted.",
+                "type": ["string", "null"],
+            },
+        },
+    })
+}
+
+/// Types of events, with what their data holds.
+const EVENT_TYPES: &[(&str, &str)] = &[
+    ("run_start", "The first event of a run: recursion_limit."),
+    (
+        "message_delta",
+        "A piece of a reply: message_id, and text, reasoning or tool_call.",
+    ),
+    (
+        "message",
+        "A whole message that a node wrote, stored: node, message.",
+    ),
+    ("update", "All that a node wrote, stored: node, update."),
+    ("values", "The whole state after a step: values."),
+    (
+        "usage",
+        "Tokens of one reply and of the run so far: message_id, usage, total.",
+    ),
+    (
+        "checkpoint",
+        "A step is stored: checkpoint_id, parent_checkpoint_id, step, source.",
+    ),
+    (
+        "host_call",
+        "A question to the host, to be answered by fawn_call_finish: call_id, kind (tool or model), name, args, tool_call_id, deadline_ms, idempotency_key.",
+    ),
+    (
+        "host_call_cancelled",
+        "An answer to a host call is of no use any more: call_id, reason.",
+    ),
+    (
+        "custom",
+        "What a tool emitted while it ran: tool_call_id, value.",
+    ),
+    (
+        "gap",
+        "A lossy queue dropped events: first_seq, last_seq, dropped.",
+    ),
+    ("log", "A warning with a stable code: level, code, message."),
+    ("run_end", "The last event of a run: its run_result."),
+];
+
+fn event() -> Value {
+    let types: Vec<Value> = EVENT_TYPES
+        .iter()
+        .map(|(name, about)| json!({"const": name, "description": about}))
+        .collect();
+    json!({
+        "description": "One event: fawn_queue_take answers a list of them. New types and members may come; ignore those you do not know.",
+        "type": "object",
+        "required": ["seq", "type", "at", "data"],
+        "properties": {
+            "seq": {
+                "description": "Strictly increasing within a run; a hole is told by a gap event.",
+                "type": "integer",
+                "minimum": 1,
+            },
+            "run_id": {"description": "Absent in events of no run.", "type": "string"},
+            "thread_id": {"description": "Absent in events of no run.", "type": "string"},
+            "type": {"anyOf": [{"oneOf": types}, {"type": "string"}]},
+            "at": {"description": "When.", "type": "string", "format": "date-time"},
+            "data": {"type": "object"},
+        },
+    })
+}
+
+fn call_answer() -> Value {
+    json!({
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": {
+            "ok": {
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata.",
+            },
+            "error": {
+                "description": "It could not be done; the text is for the model.",
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "required": ["message"],
+                        "properties": {"message": {"type": "string"}},
+                    },
+                ],
+            },
+        },
+        "additionalProperties": false,
+    })
 }
 
 /// By hand: `code` is the closed list, which no Rust type of the payload holds.

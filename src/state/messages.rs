@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
 use serde_json::Value;
 
 use super::coerce;
@@ -42,6 +42,8 @@ pub trait Target<E: Entry> {
     fn find(&self, hash: u64, id: &str) -> Option<usize>;
     /// Puts a message of the same id at a place.
     fn replace(&mut self, place: usize, entry: E);
+    /// Adds at the end a message whose id is not there.
+    fn append_new(&mut self, hash: u64, entry: E);
     /// Adds at the end. The id may be there already; the new copy is then the one that is found.
     fn append(&mut self, hash: u64, entry: E);
     /// Drops every message of this id.
@@ -85,7 +87,7 @@ pub fn apply_write<E: Entry, T: Target<E>>(target: &mut T, mut write: Vec<E>) ->
                 }
                 target.replace(at, entry);
             }
-            (None, false) => target.append(hash, entry),
+            (None, false) => target.append_new(hash, entry),
             (None, true) => return Err(unknown_id(entry.id()).below(&format!("/{place}"))),
         }
     }
@@ -158,14 +160,55 @@ impl<E: Entry> MessageList<E> {
         MessageList::default()
     }
 
-    /// An empty list with room for `messages`.
-    pub fn with_capacity(messages: usize) -> Self {
-        let mut list = MessageList::default();
-        list.slots.reserve(messages);
+    /// Makes room for more messages.
+    pub fn reserve(&mut self, messages: usize) {
+        self.slots.reserve(messages);
+        let (hasher, slots) = (&self.hasher, &self.slots);
+        self.index
+            .reserve(messages, |place| hash_at(hasher, slots, *place));
+    }
+
+    /// A list of messages that are state, not commands: copies and removals stay.
+    pub fn from_entries(entries: Vec<E>) -> Self {
+        let living = entries.len();
+        let mut list = MessageList {
+            living,
+            // Where `Option<E>` is as large as `E`, this takes over the memory.
+            slots: entries.into_iter().map(Some).collect(),
+            ..MessageList::default()
+        };
         let (hasher, slots) = (&list.hasher, &list.slots);
         list.index
-            .reserve(messages, |place| hash_at(hasher, slots, *place));
+            .reserve(living, |place| hash_at(hasher, slots, *place));
+        for place in 0..list.next_place() {
+            let hash = hash_at(&list.hasher, &list.slots, place);
+            list.index_last(hash, place);
+        }
         list
+    }
+
+    fn next_place(&self) -> u32 {
+        u32::try_from(self.slots.len()).expect("a thread has fewer than 2^32 messages")
+    }
+
+    /// Indexes the message at `place`, which is the last of its id.
+    fn index_last(&mut self, hash: u64, place: u32) {
+        let (slots, hasher) = (&self.slots, &self.hasher);
+        let id = slots[place as usize].as_ref().map_or("", Entry::id);
+        let found = self.index.entry(
+            hash,
+            |known| is_at(slots, *known, id),
+            |known| hash_at(hasher, slots, *known),
+        );
+        match found {
+            hash_table::Entry::Vacant(vacant) => {
+                vacant.insert(place);
+            }
+            hash_table::Entry::Occupied(mut known) => {
+                let earlier = self.earlier.entry(id.into()).or_default();
+                earlier.push(std::mem::replace(known.get_mut(), place));
+            }
+        }
     }
 
     /// Number of messages.
@@ -205,8 +248,10 @@ impl<E: Entry> MessageList<E> {
     }
 
     /// Messages in order, owned.
-    pub fn into_entries(self) -> impl Iterator<Item = E> {
-        self.slots.into_iter().flatten()
+    pub fn into_entries(self) -> Vec<E> {
+        let mut entries = Vec::with_capacity(self.living);
+        entries.extend(self.slots.into_iter().flatten());
+        entries
     }
 
     /// Closes the holes when they outnumber the messages: amortised O(1) per removal. Places change.
@@ -217,11 +262,13 @@ impl<E: Entry> MessageList<E> {
         if self.slots.len() - self.living <= self.living.max(32) {
             return;
         }
-        let slots = std::mem::take(&mut self.slots);
-        let hasher = self.hasher.clone();
-        *self = MessageList::with_capacity(self.living);
-        self.hasher = hasher;
-        for entry in slots.into_iter().flatten() {
+        let kept = MessageList {
+            hasher: self.hasher.clone(),
+            ..MessageList::default()
+        };
+        let old = std::mem::replace(self, kept);
+        self.reserve(old.living);
+        for entry in old.into_entries() {
             let hash = self.hash(entry.id());
             self.append(hash, entry);
         }
@@ -255,24 +302,20 @@ impl<E: Entry> Target<E> for MessageList<E> {
         self.slots[place] = Some(entry);
     }
 
-    fn append(&mut self, hash: u64, entry: E) {
-        let place = u32::try_from(self.slots.len()).expect("a thread has fewer than 2^32 messages");
+    fn append_new(&mut self, hash: u64, entry: E) {
+        let place = self.next_place();
         let (slots, hasher) = (&self.slots, &self.hasher);
-        let found = self
-            .index
-            .find_mut(hash, |known| is_at(slots, *known, entry.id()));
-        match found {
-            Some(known) => {
-                let earlier = self.earlier.entry(entry.id().into()).or_default();
-                earlier.push(std::mem::replace(known, place));
-            }
-            None => {
-                self.index
-                    .insert_unique(hash, place, |known| hash_at(hasher, slots, *known));
-            }
-        }
+        self.index
+            .insert_unique(hash, place, |known| hash_at(hasher, slots, *known));
         self.slots.push(Some(entry));
         self.living += 1;
+    }
+
+    fn append(&mut self, hash: u64, entry: E) {
+        let place = self.next_place();
+        self.slots.push(Some(entry));
+        self.living += 1;
+        self.index_last(hash, place);
     }
 
     fn remove(&mut self, hash: u64, id: &str) {
@@ -319,14 +362,13 @@ pub fn add_messages(
     }
     let mark = ids.mark();
     let folded = (|| {
-        let mut list = MessageList::new();
         let mut state = coerce::write(left).map_err(|error| error.below("/left"))?;
         let mut write = coerce::write(right).map_err(|error| error.below("/right"))?;
         allocate_ids(&mut state, ids);
         allocate_ids(&mut write, ids);
-        seed(&mut list, state);
+        let mut list = MessageList::from_entries(state);
         apply_coerced(&mut list, write, right).map_err(|error| error.below("/right"))?;
-        Ok(list.into_entries().collect())
+        Ok(list.into_entries())
     })();
     folded.inspect_err(|_| ids.rewind(mark))
 }
@@ -356,10 +398,9 @@ pub fn merge_message_writes(
     }
     let mark = ids.mark();
     let folded = (|| {
-        let mut list = MessageList::new();
         let mut state = coerce::write(state).map_err(|error| error.below("/state"))?;
         allocate_ids(&mut state, ids);
-        seed(&mut list, state);
+        let mut list = MessageList::from_entries(state);
         for (place, write) in writes.iter().enumerate() {
             let folded = match write {
                 Value::Null => Err(null_write(list.is_empty())),
@@ -404,10 +445,11 @@ pub fn fold_messages(
     ids: &mut dyn IdSource,
 ) -> Result<Vec<Message>, Error> {
     let mark = ids.mark();
-    let mut list = MessageList::with_capacity(state.len() + writes.len());
     let mut state = state;
+    state.reserve(writes.len());
     allocate_ids(&mut state, ids);
-    seed(&mut list, state);
+    let mut list = MessageList::from_entries(state);
+    list.reserve(writes.len());
     for (place, write) in writes.into_iter().enumerate() {
         let folded = match write {
             None => Err(null_write(list.is_empty())),
@@ -421,15 +463,7 @@ pub fn fold_messages(
             return Err(error.below(&format!("/{place}")));
         }
     }
-    Ok(list.into_entries().collect())
-}
-
-/// Fills a list with messages that are state, not commands: copies and removals stay.
-pub(super) fn seed<E: Entry>(list: &mut MessageList<E>, entries: impl IntoIterator<Item = E>) {
-    for entry in entries {
-        let hash = list.hash(entry.id());
-        list.append(hash, entry);
-    }
+    Ok(list.into_entries())
 }
 
 /// [`apply_write`] for a write that was coerced from `source`: one that is no list has no places in its paths.

@@ -224,23 +224,24 @@ impl Target<Message> for Staging<'_> {
         }
     }
 
-    fn append(&mut self, hash: u64, message: Message) {
+    fn append_new(&mut self, hash: u64, message: Message) {
         let place = u32::try_from(self.overlay.appended.len()).expect("fewer than 2^32 messages");
+        self.index(hash, message.clone(), place);
+        self.overlay.appended.push(Some(message));
+        self.overlay.appended_living += 1;
+        self.journal.push(Undo::Push);
+    }
+
+    fn append(&mut self, hash: u64, message: Message) {
         let id = Entry::id(&message);
         if let Some(known) = self.overlay.pending(hash, id)
             && known != GONE
         {
             self.journal.push(Undo::EarlierPush(id.into()));
-            self.overlay
-                .earlier
-                .entry(id.into())
-                .or_default()
-                .push(known);
+            let earlier = self.overlay.earlier.entry(id.into()).or_default();
+            earlier.push(known);
         }
-        self.index(hash, message.clone(), place);
-        self.overlay.appended.push(Some(message));
-        self.overlay.appended_living += 1;
-        self.journal.push(Undo::Push);
+        self.append_new(hash, message);
     }
 
     fn remove(&mut self, hash: u64, id: &str) {

@@ -3,6 +3,7 @@
 //! `messages` never becomes values: canonical messages and plain ones are spans of the input from end to end.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::channels::Channel;
 use super::coerce;
 use super::coerce::text::{self, Element};
 use super::ids::{IdSource, RandomIds, SequentialIds};
-use super::messages::{self, Entry, MessageList, apply_write, null_write, seed};
+use super::messages::{self, Entry, MessageList, apply_write, null_write};
 use super::reducers;
 use crate::protocol::canonical;
 use crate::protocol::error::{Error, ErrorCode};
@@ -185,7 +186,9 @@ enum Form {
 
 /// The part of a document that `messages` reads.
 struct MessagesDocument<'a> {
-    existing: Option<(Form, &'a str, Write<'a>)>,
+    text: &'a str,
+    /// As which form it was read, where it stands, and what was read.
+    existing: Option<(Form, Range<usize>, Write<'a>)>,
     updates: Option<Result<Vec<Write<'a>>, Error>>,
     form: Form,
     ids: Box<dyn IdSource>,
@@ -201,6 +204,7 @@ enum Write<'a> {
 
 fn reduce_messages(text: &str) -> Result<String, Error> {
     let mut document = MessagesDocument {
+        text,
         existing: None,
         updates: None,
         form: Form::Coerced,
@@ -220,7 +224,7 @@ fn reduce_messages(text: &str) -> Result<String, Error> {
                 scanner.peek();
                 let start = scanner.at();
                 let write = Write::read(scanner, guess)?;
-                document.existing = Some((guess, scanner.passed(start), write));
+                document.existing = Some((guess, start..scanner.at(), write));
             }
             "updates" => document.updates = Some(updates(scanner)?),
             "form" | "ids" => {
@@ -238,7 +242,7 @@ fn reduce_messages(text: &str) -> Result<String, Error> {
     })?;
     match option_fault {
         Some(error) => Err(error),
-        None => document.fold(text.len()),
+        None => document.fold(),
     }
 }
 
@@ -305,16 +309,16 @@ fn updates<'a>(scanner: &mut Scanner<'a>) -> Result<Result<Vec<Write<'a>>, Error
 }
 
 impl MessagesDocument<'_> {
-    fn fold(self, size: usize) -> Result<String, Error> {
-        let (read_as, span, mut existing) = self.existing.ok_or_else(|| missing("existing"))?;
+    fn fold(self) -> Result<String, Error> {
+        let (read_as, at, mut existing) = self.existing.ok_or_else(|| missing("existing"))?;
         let writes = self.updates.ok_or_else(|| missing("updates"))??;
         let mut ids = self.ids;
         if read_as != self.form {
-            // The span has been passed, so that only its messages can be at fault.
-            existing = Write::read(&mut Scanner::new(span), self.form)?;
+            // The value has been passed, so that only its messages can be at fault.
+            existing = Write::read(&mut Scanner::again(self.text, at.start), self.form)?;
         }
-        let is_canonical = self.form == Form::Canonical;
-        if writes.is_empty() && !is_canonical {
+        let span = &self.text[at];
+        if writes.is_empty() && self.form == Form::Coerced {
             return untouched(span);
         }
         if let [Write::Null, ..] = writes.as_slice() {
@@ -329,10 +333,14 @@ impl MessagesDocument<'_> {
         if writes.is_empty() {
             return Ok(span.to_owned());
         }
+        let mut texts = Texts {
+            input: self.text,
+            arenas: Vec::with_capacity(writes.len() + 1),
+        };
+        texts.take(&mut state, arena);
         give_ids(&mut state, ids.as_mut());
-        let mut arenas = vec![arena];
-        let mut list = MessageList::with_capacity(state.len() + writes.len());
-        seed(&mut list, state);
+        let mut list = MessageList::from_entries(state);
+        list.reserve(writes.len());
         for (place, write) in writes.into_iter().enumerate() {
             let alone = matches!(write, Write::Alone(_));
             let folded = match write {
@@ -341,11 +349,8 @@ impl MessagesDocument<'_> {
                 Write::Alone(write) => write.checked_alone(),
             };
             let folded = folded.and_then(|(mut write, arena)| {
+                texts.take(&mut write, arena);
                 give_ids(&mut write, ids.as_mut());
-                for item in &mut write {
-                    item.arena = arenas.len() as u32;
-                }
-                arenas.push(arena);
                 apply_write(&mut list, write).map_err(|mut error| {
                     if alone {
                         error.path = None;
@@ -355,9 +360,9 @@ impl MessagesDocument<'_> {
             });
             folded.map_err(|error| error.below(&format!("/updates/{place}")))?;
         }
-        let mut out = String::with_capacity(size + size / 8 + 2);
-        let items: Vec<Item<'_>> = list.into_entries().collect();
-        write_items(&mut out, &items, &arenas);
+        let written: usize = texts.arenas.iter().map(String::len).sum();
+        let mut out = String::with_capacity(span.len().max(written) + 40 * list.len() + 64);
+        texts.write(&mut out, list.iter());
         Ok(out)
     }
 }
@@ -384,21 +389,19 @@ fn not_a_message() -> Error {
 
 /// A message on its way through a text.
 struct Item<'a> {
-    text: ItemText<'a>,
+    text: ItemText,
     /// The id; empty until one is given to a message that has none.
     id: Cow<'a, str>,
     /// Where in the text a null stands in for the id.
     null_at: Option<u32>,
     remove: bool,
-    /// Which arena an [`ItemText::Arena`] is in.
-    arena: u32,
 }
 
-enum ItemText<'a> {
+enum ItemText {
     /// As it stands in the input.
-    Span(&'a str),
-    /// Written into the arena of its list, from here to here.
-    Arena(usize, usize),
+    Input(Range<usize>),
+    /// As it was written into the arena of its list.
+    Arena(u32, Range<usize>),
     /// Made over values.
     Message(Message),
 }
@@ -473,15 +476,17 @@ impl<'a> TextList<'a> {
             Form::Canonical => canonical_item(scanner, start)?,
             Form::Coerced => match text::scan(scanner)? {
                 Element::Plain(plain) => {
+                    if !self.arena.is_empty() {
+                        self.arena.push(',');
+                    }
                     let start = self.arena.len();
                     let id_at = plain.render(&mut self.arena) - start;
                     let id = plain.id();
                     Ok(Item {
-                        text: ItemText::Arena(start, self.arena.len()),
+                        text: ItemText::Arena(0, start..self.arena.len()),
                         null_at: id.is_none().then_some(id_at as u32),
                         id: id.map(RawStr::text).unwrap_or_default(),
                         remove: false,
-                        arena: 0,
                     })
                 }
                 other => other.into_message().map(Item::of),
@@ -512,7 +517,11 @@ impl<'a> TextList<'a> {
     fn into_json(self) -> Result<String, Error> {
         let (items, arena) = self.checked()?;
         let mut out = String::with_capacity(arena.len() + 2);
-        write_items(&mut out, &items, &[arena]);
+        let texts = Texts {
+            input: "",
+            arenas: vec![arena],
+        };
+        texts.write(&mut out, items.iter());
         Ok(out)
     }
 }
@@ -541,11 +550,10 @@ fn canonical_item<'a>(
         None => parts.id_at.map(|at| at as u32),
     };
     Ok(Ok(Item {
-        text: ItemText::Span(parts.json),
+        text: ItemText::Input(start..scanner.at()),
         id: parts.id.map(RawStr::text).unwrap_or_default(),
         null_at,
         remove: parts.kind == Kind::Remove,
-        arena: 0,
     }))
 }
 
@@ -556,7 +564,6 @@ impl Item<'_> {
             null_at: None,
             remove: message.kind() == Kind::Remove,
             text: ItemText::Message(message),
-            arena: 0,
         }
     }
 }
@@ -570,7 +577,7 @@ fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
                 *message = message.with_id(&id);
                 item.id = id.into();
             }
-            ItemText::Span(_) | ItemText::Arena(..) if item.null_at.is_some() => {
+            ItemText::Input(_) | ItemText::Arena(..) if item.null_at.is_some() => {
                 item.id = ids.next_id().into();
             }
             _ => {}
@@ -578,27 +585,69 @@ fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
     }
 }
 
-fn write_items(out: &mut String, items: &[Item<'_>], arenas: &[String]) {
-    out.push('[');
-    for (place, item) in items.iter().enumerate() {
-        if place > 0 {
-            out.push(',');
+/// The texts that messages are ranges of.
+struct Texts<'a> {
+    input: &'a str,
+    arenas: Vec<String>,
+}
+
+impl Texts<'_> {
+    /// Keeps the arena of a list, and tells the messages which one it is.
+    fn take(&mut self, items: &mut [Item<'_>], arena: String) {
+        let place = self.arenas.len() as u32;
+        if arena.is_empty() {
+            return;
         }
-        let text = match &item.text {
-            ItemText::Span(span) => span,
-            ItemText::Arena(start, end) => &arenas[item.arena as usize][*start..*end],
-            ItemText::Message(message) => message.json(),
-        };
-        match item.null_at {
-            // A given id takes the place of the null; a conversion gives none.
-            Some(at) if !item.id.is_empty() => {
-                let at = at as usize;
-                out.push_str(&text[..at]);
-                push_json_string(out, &item.id);
-                out.push_str(&text[at + "null".len()..]);
+        self.arenas.push(arena);
+        for item in items {
+            if let ItemText::Arena(arena, _) = &mut item.text {
+                *arena = place;
             }
-            _ => out.push_str(text),
         }
     }
-    out.push(']');
+
+    /// Appends the list as JSON. Neighbours that are neighbours in their text are copied together.
+    fn write<'i>(&self, out: &mut String, items: impl Iterator<Item = &'i Item<'i>>) {
+        out.push('[');
+        let mut first = true;
+        let mut run: Option<(&str, Range<usize>)> = None;
+        for item in items {
+            let (text, range) = match &item.text {
+                ItemText::Input(range) => (self.input, range.clone()),
+                ItemText::Arena(arena, range) => {
+                    (self.arenas[*arena as usize].as_str(), range.clone())
+                }
+                ItemText::Message(message) => (message.json(), 0..message.json().len()),
+            };
+            if let Some((run_text, run_range)) = &mut run {
+                let goes_on = std::ptr::eq(*run_text, text)
+                    && range.start == run_range.end + 1
+                    && text.as_bytes()[run_range.end] == b','
+                    && item.null_at.is_none();
+                if goes_on {
+                    run_range.end = range.end;
+                    continue;
+                }
+                out.push_str(&run_text[run_range.clone()]);
+                run = None;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(',');
+            }
+            match item.null_at {
+                // A given id takes the place of the null; a conversion gives none.
+                Some(at) if !item.id.is_empty() => {
+                    let at = range.start + at as usize;
+                    out.push_str(&text[range.start..at]);
+                    push_json_string(out, &item.id);
+                    out.push_str(&text[at + "null".len()..range.end]);
+                }
+                _ => run = Some((text, range)),
+            }
+        }
+        if let Some((text, range)) = run {
+            out.push_str(&text[range]);
+        }
+        out.push(']');
+    }
 }

@@ -10,7 +10,7 @@ use super::coerce;
 use super::delta::{MessageDelta, Seq, StateDelta, StoredState};
 use super::ids::IdSource;
 use super::messages::{
-    Entry, MessageList, Target, allocate_ids, apply_coerced, apply_write, null_write, seed,
+    Entry, MessageList, Target, allocate_ids, apply_coerced, apply_write, null_write,
 };
 use super::overlay::{MessageOverlay, Staging};
 use super::update::{StateUpdate, Write};
@@ -73,12 +73,11 @@ impl ThreadState {
 
     /// A thread as a store gives it back. O(state), once.
     pub fn restore(stored: StoredState) -> Self {
-        let mut messages = MessageList::with_capacity(stored.messages.len());
         let slots = stored
             .messages
             .into_iter()
             .map(|(seq, message)| Slot { seq, message });
-        seed(&mut messages, slots);
+        let messages = MessageList::from_entries(slots.collect());
         ThreadState {
             messages,
             channels: ChannelValues::restore(stored.channels),

@@ -1,5 +1,11 @@
 //! Checkpoint stores: one suite over all of them, and what only a store in a file can get wrong.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test says what went wrong by panicking, and tells figures"
+)]
+
 mod concurrency;
 mod histories;
 mod suite;

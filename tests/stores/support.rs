@@ -20,8 +20,11 @@ use fawn::state::delta::{MessageDelta, Seq, StateDelta, StoredState};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+/// Makes a fresh store.
+type Make = fn() -> Fixture;
+
 /// Every store, by name. A new one gets a line here.
-pub const STORES: &[(&str, fn() -> Fixture)] = &[
+pub const STORES: &[(&str, Make)] = &[
     ("memory", Fixture::memory),
     #[cfg(feature = "sqlite")]
     ("sqlite inline", || Fixture::sqlite(Offload::Inline)),

@@ -74,8 +74,11 @@ pub fn parse_partial(text: &str) -> Result<Value, Fault> {
         Err(fault) => fault,
     };
     let mut repaired = String::with_capacity(text.len() + 8);
-    // Closing brackets that are due, and where in `repaired` each was opened.
-    let mut due: Vec<(char, usize)> = Vec::new();
+    // Closing brackets that are due, each with a fingerprint of all of them up to it.
+    let mut due: Vec<(char, u64)> = Vec::new();
+    // Ends outside of strings, each with the fingerprint of what is due there.
+    let mut ends: Vec<(usize, u64)> = Vec::new();
+    let fingerprint = |due: &[(char, u64)]| due.last().map_or(0, |(_, print)| *print);
     let (mut in_string, mut escaped) = (false, false);
     for char in text.chars() {
         if in_string {
@@ -91,8 +94,14 @@ pub fn parse_partial(text: &str) -> Result<Value, Fault> {
         } else {
             match char {
                 '"' => (in_string, escaped) = (true, false),
-                '{' => due.push(('}', repaired.len())),
-                '[' => due.push((']', repaired.len())),
+                '{' | '[' => {
+                    let close = if char == '{' { '}' } else { ']' };
+                    let mixed = fingerprint(&due).wrapping_add(u64::from(close));
+                    due.push((
+                        close,
+                        mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23),
+                    ));
+                }
                 '}' | ']' => match due.pop() {
                     Some((open, _)) if open == char => {}
                     _ => return Ok(Value::Null),
@@ -101,29 +110,30 @@ pub fn parse_partial(text: &str) -> Result<Value, Fault> {
             }
         }
         repaired.push(char);
+        if !in_string {
+            ends.push((repaired.len(), fingerprint(&due)));
+        }
     }
     if in_string {
         if escaped {
             repaired.pop();
         }
         repaired.push('"');
+        ends.push((repaired.len(), fingerprint(&due)));
     }
     let closers: String = due.iter().rev().map(|(close, _)| *close).collect();
-    // A shorter text than this lacks an opening bracket of the closers, and cannot be JSON with them.
-    let shortest = due.last().map_or(1, |(_, at)| at + 1);
-    while repaired.len() >= shortest {
-        let end = repaired.len();
+    // A shorter text can be JSON with these closers only where the same brackets are open; and every text that still has
+    // the place of a failure fails there again.
+    let mut bound = repaired.len();
+    while let Some((end, print)) = ends.pop() {
+        if end > bound || print != fingerprint(&due) {
+            continue;
+        }
+        repaired.truncate(end);
         repaired.push_str(&closers);
         match parse(&repaired, Strictness::Lax) {
             Ok(value) => return Ok(value),
-            Err(fault) => {
-                repaired.truncate(end);
-                // Every text that still has the faulty place fails there again.
-                repaired.pop();
-                if fault.at < repaired.len() {
-                    repaired.truncate(fault.at);
-                }
-            }
+            Err(fault) => bound = bound.min(fault.at),
         }
     }
     Err(first)

@@ -1,8 +1,6 @@
 //! Messages as bytes: canonical JSON without the members that have their usual value, and with UUIDs packed. What comes
 //! back is the canonical text, byte for byte.
 
-use serde_json::Value;
-
 use super::varint::{self, Reader};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
@@ -114,9 +112,7 @@ pub fn decode(bytes: &[u8]) -> Option<String> {
 /// # Errors
 /// The code of whatever is wrong with the text.
 pub fn message_from_text(text: &str) -> Result<Message, Error> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| crate::protocol::json::syntax(text, &error))?;
-    Message::from_canonical(value)
+    Message::from_canonical_text(text)
 }
 
 fn compact(kind: Kind, text: &str) -> Option<Vec<u8>> {
