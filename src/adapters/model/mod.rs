@@ -1,12 +1,13 @@
 //! Model providers, and the list of them.
 
 pub mod host;
-#[cfg(feature = "http")]
+// What speaks HTTP: each provider that does names itself here.
+#[cfg(feature = "openai")]
 mod http;
 #[cfg(feature = "openai")]
 pub mod openai;
 pub mod scripted;
-#[cfg(feature = "http")]
+#[cfg(feature = "openai")]
 pub mod sse;
 
 use std::sync::Arc;

@@ -506,21 +506,20 @@ fn causes(error: &reqwest::Error) -> Vec<String> {
     causes
 }
 
-/// The first error of type `T` behind `error`, also inside of I/O errors, which hide theirs.
-fn find<'a, T: StdError + 'static>(error: &'a reqwest::Error) -> Option<&'a T> {
-    let mut source = error.source();
-    while let Some(error) = source {
+/// The first error of type `T` behind `error`, also inside of I/O errors, which hide what they wrap.
+fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(error) = next {
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        if let Some(inner) = error
+        let wrapped = error
             .downcast_ref::<std::io::Error>()
-            .and_then(|error| error.get_ref())
-            && let Some(found) = inner.downcast_ref()
-        {
-            return Some(found);
-        }
-        source = error.source();
+            .and_then(|error| error.get_ref());
+        next = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
     }
     None
 }

@@ -270,6 +270,7 @@ fn http_date(text: &str) -> Option<Timestamp> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::*;
 

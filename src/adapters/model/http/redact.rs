@@ -3,6 +3,9 @@
 /// Most characters of an endpoint's text that go into an error.
 pub(crate) const MAX_TEXT_CHARS: usize = 1000;
 
+/// Beginnings of secrets are masked from this length on, where a text ends with one.
+const MIN_START_BYTES: usize = 4;
+
 const MASK: &str = "[redacted]";
 
 /// The secrets of one endpoint.
@@ -15,7 +18,9 @@ pub(crate) struct Redactor {
 impl Redactor {
     /// Adds a secret. Shorter texts than `min_bytes` stay visible: they would mask half of every sentence.
     pub(crate) fn add(&mut self, secret: &str, min_bytes: usize) {
-        for form in [secret.to_owned(), percent_encoded(secret)] {
+        let quoted = format!("{secret:?}");
+        let escaped = quoted.trim_matches('"').to_owned();
+        for form in [secret.to_owned(), percent_encoded(secret), escaped] {
             if form.len() >= min_bytes && !self.secrets.contains(&form) {
                 self.secrets.push(form);
             }
@@ -35,6 +40,18 @@ impl Redactor {
         for secret in &self.secrets {
             if clean.contains(secret.as_str()) {
                 clean = clean.replace(secret.as_str(), MASK);
+            }
+        }
+        // The text may be an excerpt that ends inside a secret.
+        for secret in &self.secrets {
+            let cut = secret
+                .char_indices()
+                .map(|(end, _)| &secret[..end])
+                .filter(|start| start.len() >= MIN_START_BYTES)
+                .rfind(|start| clean.ends_with(start));
+            if let Some(start) = cut {
+                clean.truncate(clean.len() - start.len());
+                clean.push_str(MASK);
             }
         }
         match clean.char_indices().nth(MAX_TEXT_CHARS) {
@@ -93,6 +110,15 @@ mod tests {
         assert_eq!(redactor.clean("a\u{1b}[31m\nb\u{202E}"), "a[31m b");
         let long = redactor.clean(&"é".repeat(5000));
         assert_eq!(long.chars().count(), MAX_TEXT_CHARS + 1);
+    }
+
+    #[test]
+    fn the_beginning_of_a_secret_at_the_end_of_an_excerpt_is_masked() {
+        let redactor = redactor(&["sk-secret", "other\"quoted"]);
+        assert_eq!(redactor.clean("it begins sk-sec"), "it begins [redacted]");
+        assert_eq!(redactor.clean("sk-secretsk-s"), "[redacted][redacted]");
+        assert_eq!(redactor.clean("sk-sec is no end"), "sk-sec is no end");
+        assert_eq!(redactor.clean("\"other\\\"quoted\""), "\"[redacted]\"");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::chunk::{CallPiece, Choice, Chunk, Delta, Extra, FunctionPiece, Loose};
+use super::surrogates::Joined;
 use crate::ports::model::{ModelDelta, ModelReply, Usage};
 use crate::protocol::message::{InvalidToolCall, ToolCall};
 
@@ -15,9 +16,9 @@ const MAX_EXTRAS: usize = 64;
 /// What has arrived of a reply.
 #[derive(Debug, Default)]
 pub(super) struct Merger {
-    text: String,
-    reasoning: String,
-    refusal: String,
+    text: Joined,
+    reasoning: Joined,
+    refusal: Joined,
     calls: Vec<Call>,
     usage: Option<Usage>,
     finish_reason: Option<String>,
@@ -37,7 +38,7 @@ struct Call {
     label: Option<u64>,
     id: Option<String>,
     name: Option<String>,
-    args: String,
+    args: Joined,
     /// Id and name were handed on.
     announced: bool,
 }
@@ -135,7 +136,7 @@ impl Merger {
             _ => {}
         }
         if let Some(refusal) = delta.refusal.text() {
-            self.refusal.push_str(&refusal);
+            self.refusal.push(&refusal);
         }
         for (position, piece) in delta.tool_calls.into_iter().enumerate() {
             self.add_call(piece, position, out)?;
@@ -161,14 +162,18 @@ impl Merger {
 
     fn add_text(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
         if !text.is_empty() {
-            self.text.push_str(text);
-            out.push(ModelDelta::Text(text.to_owned()));
+            let new = self.text.push(text);
+            if !new.is_empty() {
+                out.push(ModelDelta::Text(new.to_owned()));
+            }
         }
     }
 
     fn add_reasoning(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
-        self.reasoning.push_str(text);
-        out.push(ModelDelta::Reasoning(text.to_owned()));
+        let new = self.reasoning.push(text);
+        if !new.is_empty() {
+            out.push(ModelDelta::Reasoning(new.to_owned()));
+        }
     }
 
     /// A content block: text, or reasoning in one of its forms.
@@ -224,20 +229,19 @@ impl Merger {
         if call.name.is_none() {
             call.name = name.map(Into::into);
         }
-        let before = call.args.len();
-        match arguments {
-            Loose::Text(text) => call.args.push_str(&text),
+        let new_args = match arguments {
+            Loose::Text(text) => call.args.push(&text),
             // Some endpoints send the arguments as the object itself, whole.
-            Loose::Other(object) if call.args.is_empty() => call.args = object.to_string(),
-            Loose::Other(_) | Loose::Null => {}
-        }
+            Loose::Other(object) if call.args.is_empty() => call.args.push(&object.to_string()),
+            Loose::Other(_) | Loose::Null => "",
+        };
         if call.name.is_none() {
             // Arguments that come before the name are held back.
             return Ok(());
         }
         let first = !call.announced;
         call.announced = true;
-        let args = &call.args[if first { 0 } else { before }..];
+        let args = if first { call.args.as_str() } else { new_args };
         if first || new_id.is_some() || !args.is_empty() {
             out.push(ModelDelta::ToolCall {
                 index: place as u32,
@@ -288,7 +292,7 @@ impl Merger {
                     && new == old
                     && position == 0
                     && !call.args.is_empty()
-                    && parse_object(&call.args).is_err()
+                    && parse_object(call.args.as_str()).is_err()
             }
         };
         joins.then_some(last)
@@ -326,12 +330,13 @@ impl Merger {
         if self.finish_reason.is_none() && !cut {
             self.finish_reason = Some(if has_calls { "tool_calls" } else { "stop" }.to_owned());
         }
-        reply.content = Value::String(self.text);
+        reply.content = Value::String(self.text.finish());
         reply.usage = self.usage;
         for (name, text) in [
             ("reasoning_content", self.reasoning),
             ("refusal", self.refusal),
         ] {
+            let text = text.finish();
             if !text.is_empty() {
                 reply
                     .additional_kwargs
@@ -387,8 +392,9 @@ fn append(map: &mut Map<String, Value>, name: &str, value: Value) {
 
 /// A finished call, or one that cannot be run and why.
 fn close(call: Call, cut: bool) -> Result<ToolCall, InvalidToolCall> {
-    let args = match parse_object(&call.args) {
-        Ok(_) if cut && call.args.trim().is_empty() => {
+    let text = call.args.finish();
+    let args = match parse_object(&text) {
+        Ok(_) if cut && text.trim().is_empty() => {
             Err("the reply was cut off before the arguments".to_owned())
         }
         Err(error) if cut => Err(format!(
@@ -409,7 +415,7 @@ fn close(call: Call, cut: bool) -> Result<ToolCall, InvalidToolCall> {
                 Ok(_) => "the call names no tool".to_owned(),
             }),
             name,
-            args: Some(call.args),
+            args: Some(text),
         }),
     }
 }

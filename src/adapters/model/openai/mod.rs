@@ -4,6 +4,7 @@ mod chunk;
 mod merge;
 mod request;
 mod stream;
+mod surrogates;
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const MAX_ANSWER_BYTES: usize = 256 << 20;
 /// How long usage and `[DONE]` are waited for once the reply is whole. Some endpoints never send them, nor close.
 const LINGER: Duration = Duration::from_secs(2);
 /// How long the end of the body is waited for after `[DONE]`.
-const DRAIN: Duration = Duration::from_millis(20);
+const DRAIN: Duration = Duration::from_millis(50);
 
 /// A model behind a chat completions endpoint.
 pub struct OpenAi {

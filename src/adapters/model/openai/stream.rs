@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::chunk::{Chunk, Loose};
 use super::merge::Merger;
+use super::surrogates;
 use crate::adapters::model::sse::SseParser;
 use crate::ports::model::{ModelDelta, ModelReply};
 
@@ -132,7 +133,8 @@ impl ReplyStream {
 /// # Errors
 /// [`ReplyFault`].
 pub fn read_whole(text: &str, deltas: &mut Vec<ModelDelta>) -> Result<ModelReply, ReplyFault> {
-    let chunk = parse(text)?;
+    let marked = surrogates::mark(text);
+    let chunk = parse(marked.as_deref().unwrap_or(text))?;
     if chunk.choices.is_empty() {
         return Err(ReplyFault::Format("the reply has no choices".to_owned()));
     }
@@ -157,13 +159,14 @@ fn add(
             other => other,
         }));
     }
-    merge(merger, parse(data)?, deltas)
+    let marked = surrogates::mark(data);
+    merge(merger, parse(marked.as_deref().unwrap_or(data))?, deltas)
 }
 
 fn parse(text: &str) -> Result<Chunk<'_>, ReplyFault> {
     let mut chunk: Chunk<'_> = serde_json::from_str(text).map_err(|error| {
         let start: String = text.chars().take(80).collect();
-        ReplyFault::Format(format!("no chat completion: {error}; it begins {start:?}"))
+        ReplyFault::Format(format!("no chat completion: {error}; it begins {start}"))
     })?;
     match std::mem::take(&mut chunk.error) {
         Loose::Null => Ok(chunk),
