@@ -4,8 +4,10 @@
 //! out; the other members are decoded the first time someone asks. Threads hold, store and send messages without
 //! decoding them.
 
-use std::sync::{Arc, OnceLock};
+use std::hash::BuildHasher;
+use std::sync::{Arc, LazyLock, OnceLock};
 
+use hashbrown::DefaultHashBuilder;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -219,6 +221,13 @@ impl Serialize for Fields {
     }
 }
 
+/// Hash of a message id, for indexes. The seed is random for each process, so that ids cannot be made to collide; nothing
+/// that can be observed depends on it.
+pub(crate) fn hash_id(id: &str) -> u64 {
+    static HASHER: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
+    HASHER.hash_one(id)
+}
+
 /// Where the id stands in the text of a message. Offsets fit: no text is larger than 1 GiB.
 #[derive(Clone, Debug, PartialEq)]
 enum IdAt {
@@ -235,6 +244,8 @@ enum IdAt {
 struct Inner {
     kind: Kind,
     id: IdAt,
+    /// [`hash_id`] of the id, computed while the text is at hand: a fold over many messages then need not read their texts.
+    id_hash: u64,
     json: Box<str>,
     fields: OnceLock<Box<Fields>>,
 }
@@ -307,9 +318,15 @@ impl Message {
             }
             Some(at) => IdAt::Null(at as u32),
         };
+        let id_hash = match &id {
+            IdAt::Missing | IdAt::Null(_) => 0,
+            IdAt::Plain(start, end) => hash_id(&json[*start as usize..*end as usize]),
+            IdAt::Escaped(_, _, id) => hash_id(id),
+        };
         Message(Arc::new(Inner {
             kind,
             id,
+            id_hash,
             json: json.into_boxed_str(),
             fields: OnceLock::new(),
         }))
@@ -327,6 +344,11 @@ impl Message {
             IdAt::Plain(start, end) => self.0.json.get(*start as usize..*end as usize),
             IdAt::Escaped(_, _, id) => Some(id),
         }
+    }
+
+    /// [`hash_id`] of the id; 0 without one.
+    pub(crate) fn id_hash(&self) -> u64 {
+        self.0.id_hash
     }
 
     /// Canonical JSON text.

@@ -5,21 +5,22 @@
 //! [`MessageList`], or the pending changes over a resident one (`thread.rs`).
 
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 
-use hashbrown::{DefaultHashBuilder, HashTable, hash_table};
+use hashbrown::{HashTable, hash_table};
 use serde_json::Value;
 
 use super::coerce;
 use super::ids::IdSource;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json;
-use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES};
+use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES, hash_id};
 
 /// What the fold has to know of a message. Every entry has an id when it reaches the fold.
 pub trait Entry {
     /// Id within the thread.
     fn id(&self) -> &str;
+    /// [`hash_id`] of the id.
+    fn id_hash(&self) -> u64;
     /// Whether it is a removal.
     fn is_remove(&self) -> bool;
 }
@@ -28,24 +29,24 @@ impl Entry for Message {
     fn id(&self) -> &str {
         Message::id(self).unwrap_or_default()
     }
+    fn id_hash(&self) -> u64 {
+        Message::id_hash(self)
+    }
     fn is_remove(&self) -> bool {
         self.kind() == Kind::Remove
     }
 }
 
-/// A list that writes are folded into. Places stay valid until the list is cleared; hashes come from
-/// [`Target::hash`].
+/// A list that writes are folded into. Places stay valid until the list is cleared; hashes are those of [`hash_id`].
 pub trait Target<E: Entry> {
-    /// Hash of an id.
-    fn hash(&self, id: &str) -> u64;
     /// Place of the last message of this id.
     fn find(&self, hash: u64, id: &str) -> Option<usize>;
     /// Puts a message of the same id at a place.
     fn replace(&mut self, place: usize, entry: E);
     /// Adds at the end a message whose id is not there.
-    fn append_new(&mut self, hash: u64, entry: E);
+    fn append_new(&mut self, entry: E);
     /// Adds at the end. The id may be there already; the new copy is then the one that is found.
-    fn append(&mut self, hash: u64, entry: E);
+    fn append(&mut self, entry: E);
     /// Drops every message of this id.
     fn remove(&mut self, hash: u64, id: &str);
     /// Drops everything.
@@ -68,15 +69,13 @@ pub fn apply_write<E: Entry, T: Target<E>>(target: &mut T, mut write: Vec<E>) ->
     if let Some(place) = last_reset {
         target.clear();
         for entry in write.drain(place + 1..) {
-            let hash = target.hash(entry.id());
-            target.append(hash, entry);
+            target.append(entry);
         }
         return Ok(());
     }
     let mut doomed: HashSet<Box<str>> = HashSet::new();
     for (place, entry) in write.into_iter().enumerate() {
-        let hash = target.hash(entry.id());
-        let known = target.find(hash, entry.id());
+        let known = target.find(entry.id_hash(), entry.id());
         match (known, entry.is_remove()) {
             (Some(_), true) => {
                 doomed.insert(entry.id().into());
@@ -87,13 +86,12 @@ pub fn apply_write<E: Entry, T: Target<E>>(target: &mut T, mut write: Vec<E>) ->
                 }
                 target.replace(at, entry);
             }
-            (None, false) => target.append_new(hash, entry),
+            (None, false) => target.append_new(entry),
             (None, true) => return Err(unknown_id(entry.id()).below(&format!("/{place}"))),
         }
     }
     for id in doomed {
-        let hash = target.hash(&id);
-        target.remove(hash, &id);
+        target.remove(hash_id(&id), &id);
     }
     Ok(())
 }
@@ -138,7 +136,6 @@ pub struct MessageList<E> {
     index: HashTable<u32>,
     /// Places of the earlier copies of ids that occur more than once.
     earlier: HashMap<Box<str>, Vec<u32>>,
-    hasher: DefaultHashBuilder,
     living: usize,
 }
 
@@ -148,7 +145,6 @@ impl<E> Default for MessageList<E> {
             slots: Vec::new(),
             index: HashTable::new(),
             earlier: HashMap::new(),
-            hasher: DefaultHashBuilder::default(),
             living: 0,
         }
     }
@@ -163,9 +159,8 @@ impl<E: Entry> MessageList<E> {
     /// Makes room for more messages.
     pub fn reserve(&mut self, messages: usize) {
         self.slots.reserve(messages);
-        let (hasher, slots) = (&self.hasher, &self.slots);
-        self.index
-            .reserve(messages, |place| hash_at(hasher, slots, *place));
+        let slots = &self.slots;
+        self.index.reserve(messages, |place| hash_at(slots, *place));
     }
 
     /// A list of messages that are state, not commands: copies and removals stay.
@@ -177,12 +172,10 @@ impl<E: Entry> MessageList<E> {
             slots: entries.into_iter().map(Some).collect(),
             ..MessageList::default()
         };
-        let (hasher, slots) = (&list.hasher, &list.slots);
-        list.index
-            .reserve(living, |place| hash_at(hasher, slots, *place));
+        let slots = &list.slots;
+        list.index.reserve(living, |place| hash_at(slots, *place));
         for place in 0..list.next_place() {
-            let hash = hash_at(&list.hasher, &list.slots, place);
-            list.index_last(hash, place);
+            list.index_last(place);
         }
         list
     }
@@ -192,13 +185,13 @@ impl<E: Entry> MessageList<E> {
     }
 
     /// Indexes the message at `place`, which is the last of its id.
-    fn index_last(&mut self, hash: u64, place: u32) {
-        let (slots, hasher) = (&self.slots, &self.hasher);
+    fn index_last(&mut self, place: u32) {
+        let slots = &self.slots;
         let id = slots[place as usize].as_ref().map_or("", Entry::id);
         let found = self.index.entry(
-            hash,
+            hash_at(slots, place),
             |known| is_at(slots, *known, id),
-            |known| hash_at(hasher, slots, *known),
+            |known| hash_at(slots, *known),
         );
         match found {
             hash_table::Entry::Vacant(vacant) => {
@@ -262,22 +255,13 @@ impl<E: Entry> MessageList<E> {
         if self.slots.len() - self.living <= self.living.max(32) {
             return;
         }
-        let kept = MessageList {
-            hasher: self.hasher.clone(),
-            ..MessageList::default()
-        };
-        let old = std::mem::replace(self, kept);
-        self.reserve(old.living);
-        for entry in old.into_entries() {
-            let hash = self.hash(entry.id());
-            self.append(hash, entry);
-        }
+        let old = std::mem::take(self);
+        *self = MessageList::from_entries(old.into_entries());
     }
 }
 
-fn hash_at<E: Entry>(hasher: &DefaultHashBuilder, slots: &[Option<E>], place: u32) -> u64 {
-    let entry = slots[place as usize].as_ref();
-    hasher.hash_one(entry.map_or("", Entry::id))
+fn hash_at<E: Entry>(slots: &[Option<E>], place: u32) -> u64 {
+    slots[place as usize].as_ref().map_or(0, Entry::id_hash)
 }
 
 fn is_at<E: Entry>(slots: &[Option<E>], place: u32, id: &str) -> bool {
@@ -287,10 +271,6 @@ fn is_at<E: Entry>(slots: &[Option<E>], place: u32, id: &str) -> bool {
 }
 
 impl<E: Entry> Target<E> for MessageList<E> {
-    fn hash(&self, id: &str) -> u64 {
-        self.hasher.hash_one(id)
-    }
-
     fn find(&self, hash: u64, id: &str) -> Option<usize> {
         let found = self
             .index
@@ -302,20 +282,20 @@ impl<E: Entry> Target<E> for MessageList<E> {
         self.slots[place] = Some(entry);
     }
 
-    fn append_new(&mut self, hash: u64, entry: E) {
+    fn append_new(&mut self, entry: E) {
         let place = self.next_place();
-        let (slots, hasher) = (&self.slots, &self.hasher);
+        let slots = &self.slots;
         self.index
-            .insert_unique(hash, place, |known| hash_at(hasher, slots, *known));
+            .insert_unique(entry.id_hash(), place, |known| hash_at(slots, *known));
         self.slots.push(Some(entry));
         self.living += 1;
     }
 
-    fn append(&mut self, hash: u64, entry: E) {
+    fn append(&mut self, entry: E) {
         let place = self.next_place();
         self.slots.push(Some(entry));
         self.living += 1;
-        self.index_last(hash, place);
+        self.index_last(place);
     }
 
     fn remove(&mut self, hash: u64, id: &str) {

@@ -91,7 +91,7 @@ enum Undo {
     Push,
     Appended(u32, Option<Message>),
     Changed(u32, Option<Option<Message>>),
-    Index(u64, Message, Option<u32>),
+    Index(Message, Option<u32>),
     Earlier(Box<str>, Vec<u32>),
     EarlierPush(Box<str>),
     Cleared(Box<MessageOverlay>),
@@ -124,10 +124,10 @@ impl<'a> Staging<'a> {
     /// Puts the overlay back to what it was when the staging began.
     pub(super) fn undo(self) {
         let Staging {
-            list,
             overlay,
             journal,
             counts,
+            ..
         } = self;
         for undo in journal.into_iter().rev() {
             match undo {
@@ -141,8 +141,8 @@ impl<'a> Staging<'a> {
                 Undo::Changed(place, None) => {
                     overlay.changed.remove(&place);
                 }
-                Undo::Index(hash, message, old) => {
-                    set_index(overlay, list, hash, message, old);
+                Undo::Index(message, old) => {
+                    set_index(overlay, message, old);
                 }
                 Undo::Earlier(id, old) => {
                     overlay.earlier.insert(id, old);
@@ -167,22 +167,16 @@ impl<'a> Staging<'a> {
         self.journal.push(Undo::Changed(place, old));
     }
 
-    fn index(&mut self, hash: u64, message: Message, place: u32) {
+    fn index(&mut self, message: Message, place: u32) {
         let key = message.clone();
-        let old = set_index(self.overlay, self.list, hash, message, Some(place));
-        self.journal.push(Undo::Index(hash, key, old));
+        let old = set_index(self.overlay, message, Some(place));
+        self.journal.push(Undo::Index(key, old));
     }
 }
 
 /// Sets or drops where an id is found; answers what was there.
-fn set_index(
-    overlay: &mut MessageOverlay,
-    list: &MessageList<Slot>,
-    hash: u64,
-    message: Message,
-    place: Option<u32>,
-) -> Option<u32> {
-    let id = Entry::id(&message);
+fn set_index(overlay: &mut MessageOverlay, message: Message, place: Option<u32>) -> Option<u32> {
+    let (hash, id) = (message.id_hash(), Entry::id(&message));
     let found = overlay
         .index
         .find_entry(hash, |(known, _)| Entry::id(known) == id);
@@ -190,7 +184,7 @@ fn set_index(
         (Ok(mut found), Some(place)) => Some(std::mem::replace(&mut found.get_mut().1, place)),
         (Ok(found), None) => Some(found.remove().0.1),
         (Err(absent), Some(place)) => {
-            let rehash = |(known, _): &(Message, u32)| list.hash(Entry::id(known));
+            let rehash = |(known, _): &(Message, u32)| known.id_hash();
             absent
                 .into_table()
                 .insert_unique(hash, (message, place), rehash);
@@ -201,10 +195,6 @@ fn set_index(
 }
 
 impl Target<Message> for Staging<'_> {
-    fn hash(&self, id: &str) -> u64 {
-        self.list.hash(id)
-    }
-
     fn find(&self, hash: u64, id: &str) -> Option<usize> {
         self.overlay.find(self.list, hash, id)
     }
@@ -224,24 +214,24 @@ impl Target<Message> for Staging<'_> {
         }
     }
 
-    fn append_new(&mut self, hash: u64, message: Message) {
+    fn append_new(&mut self, message: Message) {
         let place = u32::try_from(self.overlay.appended.len()).expect("fewer than 2^32 messages");
-        self.index(hash, message.clone(), place);
+        self.index(message.clone(), place);
         self.overlay.appended.push(Some(message));
         self.overlay.appended_living += 1;
         self.journal.push(Undo::Push);
     }
 
-    fn append(&mut self, hash: u64, message: Message) {
+    fn append(&mut self, message: Message) {
         let id = Entry::id(&message);
-        if let Some(known) = self.overlay.pending(hash, id)
+        if let Some(known) = self.overlay.pending(message.id_hash(), id)
             && known != GONE
         {
             self.journal.push(Undo::EarlierPush(id.into()));
             let earlier = self.overlay.earlier.entry(id.into()).or_default();
             earlier.push(known);
         }
-        self.append_new(hash, message);
+        self.append_new(message);
     }
 
     fn remove(&mut self, hash: u64, id: &str) {
@@ -274,7 +264,7 @@ impl Target<Message> for Staging<'_> {
             }
         }
         if let Some(key) = key {
-            self.index(hash, key, GONE);
+            self.index(key, GONE);
         }
     }
 

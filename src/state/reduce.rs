@@ -16,7 +16,7 @@ use super::reducers;
 use crate::protocol::canonical;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::{self, MAX_BYTES, pointer_token};
-use crate::protocol::message::{Kind, Message, push_json_string};
+use crate::protocol::message::{Kind, Message, hash_id, push_json_string};
 use crate::protocol::scan::{RawStr, Scanner, Type};
 
 /// Folds the updates of `{"existing": E, "updates": [u1, …]}` into `E`, left to right, by the reducer of `channel`, and
@@ -392,6 +392,8 @@ struct Item<'a> {
     text: ItemText,
     /// The id; empty until one is given to a message that has none.
     id: Cow<'a, str>,
+    /// [`hash_id`] of the id.
+    hash: u64,
     /// Where in the text a null stands in for the id.
     null_at: Option<u32>,
     remove: bool,
@@ -409,6 +411,9 @@ enum ItemText {
 impl Entry for Item<'_> {
     fn id(&self) -> &str {
         &self.id
+    }
+    fn id_hash(&self) -> u64 {
+        self.hash
     }
     fn is_remove(&self) -> bool {
         self.remove
@@ -481,13 +486,8 @@ impl<'a> TextList<'a> {
                     }
                     let start = self.arena.len();
                     let id_at = plain.render(&mut self.arena) - start;
-                    let id = plain.id();
-                    Ok(Item {
-                        text: ItemText::Arena(0, start..self.arena.len()),
-                        null_at: id.is_none().then_some(id_at as u32),
-                        id: id.map(RawStr::text).unwrap_or_default(),
-                        remove: false,
-                    })
+                    let text = ItemText::Arena(0, start..self.arena.len());
+                    Ok(Item::new(text, plain.id(), Some(id_at), false))
                 }
                 other => other.into_message().map(Item::of),
             },
@@ -545,22 +545,39 @@ fn canonical_item<'a>(
     if parts.untidy || parts.id_at.is_none() {
         return Ok(Message::from_parts(&parts).map(Item::of));
     }
-    let null_at = match parts.id {
-        Some(_) => None,
-        None => parts.id_at.map(|at| at as u32),
-    };
-    Ok(Ok(Item {
-        text: ItemText::Input(start..scanner.at()),
-        id: parts.id.map(RawStr::text).unwrap_or_default(),
-        null_at,
-        remove: parts.kind == Kind::Remove,
-    }))
+    let text = ItemText::Input(start..scanner.at());
+    let remove = parts.kind == Kind::Remove;
+    Ok(Ok(Item::new(text, parts.id, parts.id_at, remove)))
+}
+
+impl<'a> Item<'a> {
+    /// A message in a text; `id_at` is where its id stands there, or the null for it.
+    fn new(text: ItemText, id: Option<RawStr<'a>>, id_at: Option<usize>, remove: bool) -> Self {
+        let null_at = match id {
+            Some(_) => None,
+            None => id_at.map(|at| at as u32),
+        };
+        let id = id.map(RawStr::text);
+        Item {
+            hash: id.as_deref().map_or(0, hash_id),
+            id: id.unwrap_or_default(),
+            text,
+            null_at,
+            remove,
+        }
+    }
+
+    fn give(&mut self, id: String) {
+        self.hash = hash_id(&id);
+        self.id = id.into();
+    }
 }
 
 impl Item<'_> {
     fn of(message: Message) -> Self {
         Item {
             id: message.id().unwrap_or_default().to_owned().into(),
+            hash: message.id_hash(),
             null_at: None,
             remove: message.kind() == Kind::Remove,
             text: ItemText::Message(message),
@@ -575,10 +592,10 @@ fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
             ItemText::Message(message) if message.id().is_none() => {
                 let id = ids.next_id();
                 *message = message.with_id(&id);
-                item.id = id.into();
+                item.give(id);
             }
             ItemText::Input(_) | ItemText::Arena(..) if item.null_at.is_some() => {
-                item.id = ids.next_id().into();
+                item.give(ids.next_id());
             }
             _ => {}
         }

@@ -16,7 +16,7 @@ use super::overlay::{MessageOverlay, Staging};
 use super::update::{StateUpdate, Write};
 use super::values::{ChannelOverlay, ChannelValues};
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::message::Message;
+use crate::protocol::message::{Message, hash_id};
 
 /// A committed message and its number.
 #[derive(Clone, Debug)]
@@ -28,6 +28,9 @@ pub(super) struct Slot {
 impl Entry for Slot {
     fn id(&self) -> &str {
         Entry::id(&self.message)
+    }
+    fn id_hash(&self) -> u64 {
+        self.message.id_hash()
     }
     fn is_remove(&self) -> bool {
         self.message.is_remove()
@@ -199,16 +202,14 @@ impl ThreadState {
                     // All copies of an id go together, so the first of them takes the others along.
                     if let Some(slot) = self.messages.get(place) {
                         let message = slot.message.clone();
-                        let hash = self.messages.hash(message.id().unwrap_or_default());
-                        self.messages.remove(hash, message.id().unwrap_or_default());
+                        self.messages.remove(message.id_hash(), Entry::id(&message));
                     }
                 }
             }
         }
         for message in changes.appended.into_iter().flatten() {
             let seq = self.take_seq();
-            let hash = self.messages.hash(message.id().unwrap_or_default());
-            self.messages.append(hash, Slot { seq, message });
+            self.messages.append(Slot { seq, message });
         }
         self.messages.compact();
     }
@@ -266,8 +267,7 @@ fn stage_messages(
         allocate_ids(&mut messages, ids);
         staging.clear();
         for message in messages {
-            let hash = staging.hash(message.id().unwrap_or_default());
-            staging.append(hash, message);
+            staging.append(message);
         }
         return Ok(());
     }
@@ -354,9 +354,9 @@ impl<'a> View<'a> {
 
     /// The message of this id; the last copy when there are several.
     pub fn by_id(&self, id: &str) -> Option<&'a Message> {
-        let hash = self.state.messages.hash(id);
-        let place = self.overlay.messages.find(&self.state.messages, hash, id)?;
-        self.overlay.messages.get(&self.state.messages, place)
+        let (list, changes) = (&self.state.messages, &self.overlay.messages);
+        let place = changes.find(list, hash_id(id), id)?;
+        changes.get(list, place)
     }
 
     /// The value of a channel other than `messages`; `None` while it is missing.

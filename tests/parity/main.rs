@@ -11,3 +11,4 @@ mod message_cases;
 mod model;
 mod reducers;
 mod text_forms;
+mod thread_rules;

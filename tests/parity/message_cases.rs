@@ -2,10 +2,14 @@
 
 use fawn::protocol::error::Error;
 use fawn::protocol::message::Message;
+use fawn::state::channels::Channel;
 use fawn::state::coerce;
-use fawn::state::ids::SequentialIds;
+use fawn::state::delta::StoredState;
+use fawn::state::ids::{IdSource, SequentialIds};
 use fawn::state::messages::{add_messages, fold_messages, merge_message_writes};
 use fawn::state::reduce::{convert_document, reduce_document};
+use fawn::state::thread::{Overlay, Selection, ThreadState};
+use fawn::state::update::{StateUpdate, Write};
 use serde_json::{Value, json};
 
 use crate::cases::{Case, SKIPPED, load};
@@ -267,4 +271,158 @@ fn messages_from_dict_equals_the_reference() {
             .collect();
         built.map(Value::Array)
     });
+}
+
+/// A thread that holds something, with an id source that has given some ids.
+fn resident() -> (ThreadState, Overlay, SequentialIds) {
+    let state = ThreadState::restore(StoredState {
+        messages: vec![(
+            0,
+            Message::from_canonical_text(r#"{"content":"kept","type":"human","id":"kept"}"#)
+                .unwrap(),
+        )],
+        channels: Vec::new(),
+        next_seq: 1,
+    });
+    let mut overlay = Overlay::new();
+    let mut ids = SequentialIds::starting_at(500);
+    let pending = StateUpdate::set(
+        Channel::Messages,
+        json!(["pending", {"role": "user", "content": "kept", "id": "kept"}]),
+    );
+    state.stage(&mut overlay, &[pending], &mut ids).unwrap();
+    (state, overlay, ids)
+}
+
+fn read(state: &ThreadState, overlay: &Overlay) -> String {
+    let mut out = String::new();
+    state
+        .view(overlay)
+        .write_json(&mut out, &Selection::default());
+    out
+}
+
+#[test]
+fn a_resident_thread_equals_the_reference() {
+    let run = |case: &Case, state: &Value, writes: &[Value]| {
+        let (thread, mut overlay, _) = resident();
+        let mut ids = SequentialIds::default();
+        // The state is given as a whole, so that copies and removals in it are state.
+        let given = StateUpdate::overwrite(Channel::Messages, state.clone());
+        if let Err(error) = thread.stage(&mut overlay, &[given], &mut ids) {
+            return Some((case.id.clone(), Err(error)));
+        }
+        let before = (
+            read(&thread, &overlay),
+            ids.mark(),
+            format!("{:?}", thread.delta(&overlay)),
+        );
+        let step: Vec<StateUpdate> = writes
+            .iter()
+            .map(|write| StateUpdate::set(Channel::Messages, write.clone()))
+            .collect();
+        let staged = thread.stage(&mut overlay, &step, &mut ids);
+        if staged.is_err() {
+            let after = (
+                read(&thread, &overlay),
+                ids.mark(),
+                format!("{:?}", thread.delta(&overlay)),
+            );
+            assert_eq!(before, after, "{}", case.id);
+        }
+        let messages: Vec<Message> = thread.view(&overlay).messages().cloned().collect();
+        Some((case.id.clone(), staged.map(|()| list(&messages))))
+    };
+    for op in ["add_messages", "merge_message_writes"] {
+        let mut checked = 0;
+        for case in load(op) {
+            let (state, writes) = match op {
+                "add_messages" => (&case.input["left"], vec![case.input["right"].clone()]),
+                _ => (
+                    &case.input["state"],
+                    case.input["writes"].as_array().cloned().unwrap_or_default(),
+                ),
+            };
+            // An overwrite with null empties the channel, and no writes are no step: those have no such form here.
+            if state.is_null() || writes.is_empty() || writes[0].is_null() {
+                continue;
+            }
+            let (id, answer) = run(&case, state, &writes).unwrap();
+            let difference = differs(&case, &answer);
+            assert!(difference.is_none(), "{id}: {difference:?}");
+            checked += 1;
+        }
+        assert!(checked > 1_500, "{op}: {checked}");
+    }
+}
+
+#[test]
+fn a_failed_write_changes_nothing_on_a_resident_thread() {
+    let mut failed = 0;
+    for op in [
+        "add_messages",
+        "merge_message_writes",
+        "convert_to_messages",
+    ] {
+        for case in load(op) {
+            let Err(expected) = &case.expected else {
+                continue;
+            };
+            let (thread, mut overlay, mut ids) = resident();
+            let before = (
+                read(&thread, &overlay),
+                ids.mark(),
+                format!("{:?}", thread.delta(&overlay)),
+            );
+            // Good writes to two channels come first; then what fails.
+            let mut step = vec![StateUpdate::set(Channel::Title, "new title").and(
+                Channel::Messages,
+                Write::Value(json!(["a", {"role": "remove", "content": "", "id": "kept"}])),
+            )];
+            let writes = match op {
+                "add_messages" => vec![case.input["left"].clone(), case.input["right"].clone()],
+                "merge_message_writes" => {
+                    case.input["writes"].as_array().cloned().unwrap_or_default()
+                }
+                _ => vec![case.input["messages"].clone()],
+            };
+            step.extend(
+                writes
+                    .into_iter()
+                    .map(|write| StateUpdate::set(Channel::Messages, write)),
+            );
+            match thread.stage(&mut overlay, &step, &mut ids) {
+                Ok(()) => continue,
+                Err(error) => {
+                    failed += 1;
+                    let path = error.path.clone().unwrap_or_default();
+                    let place = path
+                        .split('/')
+                        .nth(1)
+                        .and_then(|place| place.parse::<usize>().ok());
+                    assert!(
+                        place.is_some_and(|place| (1..step.len()).contains(&place)),
+                        "{}: {path}",
+                        case.id
+                    );
+                    assert_eq!(
+                        path.split('/').nth(2),
+                        Some("messages"),
+                        "{}: {path}",
+                        case.id
+                    );
+                    if op == "convert_to_messages" && !case.id.contains("/container/") {
+                        assert_eq!(error.code, expected.code(&case.id), "{}", case.id);
+                    }
+                }
+            }
+            let after = (
+                read(&thread, &overlay),
+                ids.mark(),
+                format!("{:?}", thread.delta(&overlay)),
+            );
+            assert_eq!(before, after, "{}", case.id);
+        }
+    }
+    assert!(failed > 700, "{failed}");
 }
