@@ -328,7 +328,7 @@ pub enum ModelConfig {
     /// Replies from the configuration or a file; for tests, and for a first try without a key.
     Scripted(ScriptedConfig),
     /// Any endpoint that speaks OpenAI's chat completions.
-    Openai(OpenAiConfig),
+    Openai(Box<OpenAiConfig>),
     /// The host answers, through host calls.
     Host(HostModelConfig),
 }
@@ -342,7 +342,7 @@ impl<'de> Deserialize<'de> for ModelConfig {
         tagged(value, "provider", PROVIDER_NAMES)
             .and_then(|(provider, rest)| match provider.as_str() {
                 "scripted" => from_value(rest).map(ModelConfig::Scripted),
-                "openai" => from_value(rest).map(ModelConfig::Openai),
+                "openai" => from_value(rest).map(Box::new).map(ModelConfig::Openai),
                 _ => from_value(rest).map(ModelConfig::Host),
             })
             .map_err(|error| carry(&error))

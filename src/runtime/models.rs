@@ -19,7 +19,7 @@ pub fn provider(config: &ModelConfig) -> Result<Arc<dyn DynModelProvider>, Error
         #[cfg(feature = "openai")]
         ModelConfig::Openai(config) => {
             let lookup = |name: &str| std::env::var(name).ok();
-            let model = crate::adapters::model::openai::OpenAi::new(config.clone(), &lookup)?;
+            let model = crate::adapters::model::openai::OpenAi::new((**config).clone(), &lookup)?;
             Ok(Arc::new(model))
         }
         #[cfg(not(feature = "openai"))]

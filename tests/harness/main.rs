@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod aimock;
 mod faults;
 mod golden;
 mod machine;
