@@ -4,6 +4,7 @@
 mod support;
 
 mod aimock;
+mod crash;
 mod faults;
 mod golden;
 mod machine;
