@@ -5,7 +5,11 @@
 //! - With the feature `test-panics` the library has calls that panic on purpose, and `panics.c` is run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that runs longer hangs. They take seconds; under valgrind, on a busy machine, a minute.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The folder of this test's executable, where cargo puts the shared library that it builds with the tests.
 fn library() -> PathBuf {
@@ -108,10 +112,33 @@ fn run(name: &str) {
     if cfg!(feature = "test-panics") {
         command.env("FAWN_EXPECT_PANICS", "1");
     }
-    let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
+    // Into a file, so that a program that says much is not stopped by a pipe that nobody reads.
+    let log = link_folder().join(format!("{name}.log"));
+    let file = std::fs::File::create(&log).unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let said = std::fs::read(&log).unwrap();
     let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{name}: {}\n{said}", output.status);
+    match status {
+        Some(status) => assert!(status.success(), "{name}: {status}\n{said}"),
+        None => panic!("{name} was still running after {LIMIT:?}\n{said}"),
+    }
     assert!(said.is_empty(), "{name} printed:\n{said}");
 }
 
