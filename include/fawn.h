@@ -212,6 +212,9 @@
 /* The arguments text of a tool call is not JSON. */
 #define FAWN_ERR_ARGUMENTS_SYNTAX (-207)
 
+/* A message or one of its tool calls has a member that it may not have. */
+#define FAWN_ERR_MESSAGE_EXTRA (-208)
+
 /* The removal of a message names an id that is not in the thread. */
 #define FAWN_ERR_UNKNOWN_MESSAGE_ID (-210)
 
@@ -266,6 +269,9 @@
 
 /* The run's queue was freed while it was needed. */
 #define FAWN_ERR_QUEUE_CLOSED (-506)
+
+/* What was handed in before has not been taken yet; try again later. */
+#define FAWN_ERR_BEHIND (-507)
 
 /* The model endpoint refused the credentials. */
 #define FAWN_ERR_MODEL_AUTH (-601)

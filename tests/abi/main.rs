@@ -1,8 +1,16 @@
 //! Drives the C programs beside it: each is compiled against the header and the shared library, and run.
 //!
 //! - `FAWN_VALGRIND=1` runs them under valgrind's memcheck: bad accesses and lost memory fail.
-//! - `FAWN_CFLAGS` adds flags for the compiler, such as `-fsanitize=address` when the library is built with it too.
+//! - `FAWN_CC` is the C compiler, `cc` unless set.
+//! - `FAWN_CFLAGS` adds flags for it, such as `-fsanitize=address` when the library is built with it too.
+//! - `FAWN_SOAK` is the number of runs of `soak.c`.
 //! - With the feature `test-panics` the library has calls that panic on purpose, and `panics.c` is run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a failed unwrap is the failure to report; what is skipped is said"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -53,15 +61,16 @@ fn is_set(name: &str) -> bool {
 
 /// Compiles `tests/abi/<name>.c`. `None`, with a message, if there is no C compiler.
 fn compile(name: &str) -> Option<PathBuf> {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no C compiler (cc)");
+    let cc = std::env::var("FAWN_CC").unwrap_or_else(|_| "cc".to_owned());
+    if Command::new(&cc).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no C compiler ({cc})");
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = link_folder();
     let program = folder.join(name);
     let flags = std::env::var("FAWN_CFLAGS").unwrap_or_default();
-    let output = Command::new("cc")
+    let output = Command::new(&cc)
         .args([
             "-std=gnu11",
             "-Wall",
@@ -94,7 +103,7 @@ fn compile(name: &str) -> Option<PathBuf> {
 
 /// Compiles and runs a program. It must end with 0 and, since neither it nor the library has anything to say, print
 /// nothing.
-fn run(name: &str) {
+fn run_program(name: &str) {
     let Some(program) = compile(name) else { return };
     let mut command = if is_set("FAWN_VALGRIND") {
         let mut valgrind = Command::new("valgrind");
@@ -104,6 +113,10 @@ fn run(name: &str) {
                 "--errors-for-leak-kinds=definite,possible",
                 "--fair-sched=yes",
             ])
+            .arg(format!(
+                "--suppressions={}/tests/abi/valgrind.supp",
+                env!("CARGO_MANIFEST_DIR")
+            ))
             .arg(program);
         valgrind
     } else {
@@ -148,7 +161,7 @@ macro_rules! programs {
             #[test]
             $(#[$attribute])*
             fn $name() {
-                run(stringify!($name));
+                run_program(stringify!($name));
             }
         )+
     };
@@ -160,15 +173,18 @@ fn panics() {
     if !cfg!(feature = "test-panics") {
         eprintln!("mostly skipped: needs --features test-panics");
     }
-    run("panics");
+    run_program("panics");
 }
 
 programs! {
     meta
     reduce
     runtime
+    thread
     queue
     wakeup
+    run
+    soak
     misuse
     threads
     fork
