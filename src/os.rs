@@ -46,6 +46,12 @@ pub fn watch_forks() {
     }
 }
 
+/// Blocks every signal in the calling OS thread for the rest of its life: for threads of ours that others start for us.
+pub fn block_signals() {
+    #[cfg(unix)]
+    std::mem::forget(Blocked::all());
+}
+
 /// Runs `f` with every signal blocked in the calling thread, and restores the mask afterwards, also when `f` panics.
 ///
 /// OS threads inherit the mask of the one that starts them: start ours in here. A signal meant for the host then never
@@ -185,6 +191,12 @@ pub unsafe fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
         (None, Some(f)) => f(),
         (None, None) => unreachable!("`f` ran and gave no result"),
     }
+}
+
+/// Starts an OS thread that blocks all signals and that nobody waits for. If none can be started `f` is dropped.
+pub fn start_thread(f: impl FnOnce() + Send + 'static) {
+    let builder = std::thread::Builder::new().name("fawn".to_owned());
+    drop(with_signals_blocked(|| builder.spawn(f)));
 }
 
 #[cfg(all(test, unix))]

@@ -63,5 +63,5 @@ pub unsafe extern "C" fn fawn_assembly_descriptor(
 /// Frees an assembly. 0 and handles that are none do nothing. Runs that were started with it go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_assembly_free(assembly: fawn_assembly) {
-    guard::release(|| drop(handle::remove::<Assembly>(assembly)));
+    guard::release(assembly, drop::<Held<Assembly>>);
 }

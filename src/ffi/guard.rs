@@ -177,19 +177,30 @@ pub(super) fn make<T: Object>(
     }
 }
 
-/// For functions that free. They have no status and may be called from inside a function of the host; in a forked child
-/// they do nothing.
-pub(super) fn release(body: impl FnOnce()) {
-    if !os::forked() {
-        // A destructor that panicked has nobody to tell.
-        let _ = run(body);
+/// For functions that free: the handle is spent at once, then `close` lets go of the object. They have no status, and
+/// in a forked child they do nothing.
+///
+/// They may be called from inside a function of the host. Whoever called that function may hold locks of the runtime, so
+/// `close` is left to an OS thread of its own then.
+pub(super) fn release<T: Object>(handle: u64, close: impl FnOnce(Held<T>) + Send + 'static) {
+    if os::forked() {
+        return;
+    }
+    let Ok(Some(held)) = guarded::catch(|| handle::remove::<T>(handle)) else {
+        return;
+    };
+    // A destructor that panicked has nobody to tell.
+    if InHost::is() {
+        os::start_thread(move || drop(guarded::catch(|| close(held))));
+    } else {
+        drop(run(|| close(held)));
     }
 }
 
 /// For the function that frees a buffer: as [`release`], and there is always stack enough for it.
 pub(super) fn release_memory(body: impl FnOnce()) {
     if !os::forked() {
-        let _ = guarded::catch(body);
+        drop(guarded::catch(body));
     }
 }
 
@@ -201,6 +212,7 @@ pub(super) fn anywhere<T>(body: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Runtime;
 
     /// Calls `answer` and gives status, error object or text, as a host would see them.
     fn call(body: impl FnOnce() -> Result<Answer<String>, Error>) -> (i32, String) {
@@ -255,9 +267,16 @@ mod tests {
         let (status, text) = call(|| Ok(Answer::Done(String::new())));
         assert_eq!(status, ErrorCode::WrongThread.status());
         assert!(text.contains("\"code\":\"wrong_thread\""));
-        let mut freed = false;
-        release(|| freed = true);
-        assert!(freed);
+        let object = Runtime::new("{}").unwrap();
+        let runtime = handle::insert(Held::new(object, 0)).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let caller = std::thread::current().id();
+        release(runtime, move |runtime: Held<Runtime>| {
+            runtime.close();
+            sender.send(std::thread::current().id()).unwrap();
+        });
+        assert!(handle::find::<Runtime>(runtime).is_err());
+        assert_ne!(receiver.recv().unwrap(), caller);
     }
 
     #[test]

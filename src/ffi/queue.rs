@@ -138,11 +138,9 @@ pub unsafe extern "C" fn fawn_queue_set_wakeup(
 /// this is called from inside a wake-up function, which it may be.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_queue_free(queue: fawn_queue) {
-    guard::release(|| {
-        if let Some(queue) = handle::remove::<Queue>(queue) {
-            queue.wakeup.close();
-            queue.queue.close();
-        }
+    guard::release(queue, |queue: Held<Queue>| {
+        queue.wakeup.close();
+        queue.queue.close();
     });
 }
 

@@ -94,5 +94,5 @@ pub unsafe extern "C" fn fawn_run_wait(run: fawn_run, timeout_ms: i64, out: *mut
 /// Frees a run's handle. 0 and handles that are none do nothing. The run goes on; to end it, submit "cancel".
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_run_free(run: fawn_run) {
-    guard::release(|| drop(handle::remove::<Run>(run)));
+    guard::release(run, drop::<Held<Run>>);
 }

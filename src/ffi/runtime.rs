@@ -114,12 +114,10 @@ pub unsafe extern "C" fn fawn_runtime_shutdown(
 /// be. Calls that other OS threads are inside of are completed.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_runtime_free(runtime: fawn_runtime) {
-    guard::release(|| {
-        if let Some(object) = handle::remove::<Runtime>(runtime) {
-            for queue in handle::children::<Queue>(runtime) {
-                queue.wakeup.close();
-            }
-            object.close();
+    guard::release(runtime, move |object: Held<Runtime>| {
+        for queue in handle::children::<Queue>(runtime) {
+            queue.wakeup.close();
         }
+        object.close();
     });
 }

@@ -115,9 +115,5 @@ pub unsafe extern "C" fn fawn_thread_history(
 /// Frees a thread's handle. 0 and handles that are none do nothing. What the store holds stays; a run in flight goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn fawn_thread_free(thread: fawn_thread) {
-    guard::release(|| {
-        if let Some(thread) = handle::remove::<Thread>(thread) {
-            thread.close();
-        }
-    });
+    guard::release(thread, |thread: Held<Thread>| thread.close());
 }

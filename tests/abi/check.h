@@ -79,8 +79,14 @@ HELPER fawn_buf rubbish(void) {
   return buf;
 }
 
-/* An assembly that needs no network and no host. */
-#define ASSEMBLY "{}"
+/* An assembly that needs no network and no host: its model says the same again and again. */
+#define ASSEMBLY "{\"model\":{\"provider\":\"scripted\",\"replies\":[{\"content\":\"Done.\"}],\"repeat\":true}}"
+
+/* An assembly whose model is answered by the host. */
+#define HOST_ASSEMBLY "{\"model\":{\"provider\":\"host\"}}"
+
+/* A request for a run. */
+#define REQUEST "{\"input\":{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}}"
 
 /* One of each, all of one runtime. */
 typedef struct objects {
@@ -91,15 +97,40 @@ typedef struct objects {
   fawn_run run;
 } objects;
 
-HELPER objects make_objects(void) {
+HELPER objects make_objects_of(const char *runtime, const char *assembly) {
   objects o;
   fawn_buf buf = rubbish();
-  CHECK_EMPTY(fawn_runtime_new(FAWN_ABI_VERSION, "{}", FAWN_NTS, &o.runtime, &buf), buf, FAWN_OK);
-  CHECK_EMPTY(fawn_assembly_new(o.runtime, ASSEMBLY, FAWN_NTS, &o.assembly, &buf), buf, FAWN_OK);
+  CHECK_EMPTY(fawn_runtime_new(FAWN_ABI_VERSION, runtime, FAWN_NTS, &o.runtime, &buf), buf, FAWN_OK);
+  CHECK_EMPTY(fawn_assembly_new(o.runtime, assembly, FAWN_NTS, &o.assembly, &buf), buf, FAWN_OK);
   CHECK_EMPTY(fawn_thread_open(o.runtime, "{}", 2, &o.thread, &buf), buf, FAWN_OK);
   CHECK_EMPTY(fawn_queue_new(o.runtime, "{}", 2, &o.queue, &buf), buf, FAWN_OK);
-  CHECK_EMPTY(fawn_run_start(o.assembly, o.thread, o.queue, "{}", 2, &o.run, &buf), buf, FAWN_OK);
+  CHECK_EMPTY(fawn_run_start(o.assembly, o.thread, o.queue, REQUEST, FAWN_NTS, &o.run, &buf), buf, FAWN_OK);
   return o;
+}
+
+HELPER objects make_objects(void) { return make_objects_of("{}", ASSEMBLY); }
+
+/* The number that is the value of "name" where it comes first in a JSON text. */
+HELPER uint64_t member_number(const char *json, const char *name) {
+  char member[64];
+  snprintf(member, sizeof member, "\"%s\":", name);
+  const char *at = strstr(json, member);
+  CHECK(at != NULL);
+  return strtoull(at + strlen(member), NULL, 10);
+}
+
+/* Takes events one by one, for at most a minute each, until one has this type, and gives it. */
+HELPER fawn_buf take_until(fawn_queue queue, const char *type) {
+  char member[64];
+  snprintf(member, sizeof member, "\"type\":\"%s\"", type);
+  for (;;) {
+    fawn_buf buf = rubbish();
+    CHECK_STATUS(fawn_queue_take(queue, 60000, 1, &buf), FAWN_OK);
+    if (strstr(buf.data, member) != NULL) {
+      return buf;
+    }
+    fawn_buf_free(&buf);
+  }
 }
 
 /* Frees them in the order of the digits, of which each of 0 to 4 comes once: runtime, assembly, thread, queue, run. */

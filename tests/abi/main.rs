@@ -1,11 +1,23 @@
 //! Drives the C programs beside it: each is compiled against the header and the shared library, and run.
 //!
 //! - `FAWN_VALGRIND=1` runs them under valgrind's memcheck: bad accesses and lost memory fail.
-//! - `FAWN_CFLAGS` adds flags for the compiler, such as `-fsanitize=address` when the library is built with it too.
+//! - `FAWN_CC` is the C compiler, `cc` unless set.
+//! - `FAWN_CFLAGS` adds flags for it, such as `-fsanitize=address` when the library is built with it too.
+//! - `FAWN_SOAK` is the number of runs of `soak.c`.
 //! - With the feature `test-panics` the library has calls that panic on purpose, and `panics.c` is run.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a failed unwrap is the failure to report; what is skipped is said"
+)]
+
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that runs longer hangs. They take seconds; under valgrind, on a busy machine, a minute.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The folder of this test's executable, where cargo puts the shared library that it builds with the tests.
 fn library() -> PathBuf {
@@ -49,15 +61,16 @@ fn is_set(name: &str) -> bool {
 
 /// Compiles `tests/abi/<name>.c`. `None`, with a message, if there is no C compiler.
 fn compile(name: &str) -> Option<PathBuf> {
-    if Command::new("cc").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no C compiler (cc)");
+    let cc = std::env::var("FAWN_CC").unwrap_or_else(|_| "cc".to_owned());
+    if Command::new(&cc).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no C compiler ({cc})");
         return None;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = link_folder();
     let program = folder.join(name);
     let flags = std::env::var("FAWN_CFLAGS").unwrap_or_default();
-    let output = Command::new("cc")
+    let output = Command::new(&cc)
         .args([
             "-std=gnu11",
             "-Wall",
@@ -90,7 +103,7 @@ fn compile(name: &str) -> Option<PathBuf> {
 
 /// Compiles and runs a program. It must end with 0 and, since neither it nor the library has anything to say, print
 /// nothing.
-fn run(name: &str) {
+fn run_program(name: &str) {
     let Some(program) = compile(name) else { return };
     let mut command = if is_set("FAWN_VALGRIND") {
         let mut valgrind = Command::new("valgrind");
@@ -100,6 +113,10 @@ fn run(name: &str) {
                 "--errors-for-leak-kinds=definite,possible",
                 "--fair-sched=yes",
             ])
+            .arg(format!(
+                "--suppressions={}/tests/abi/valgrind.supp",
+                env!("CARGO_MANIFEST_DIR")
+            ))
             .arg(program);
         valgrind
     } else {
@@ -108,10 +125,33 @@ fn run(name: &str) {
     if cfg!(feature = "test-panics") {
         command.env("FAWN_EXPECT_PANICS", "1");
     }
-    let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
+    // Into a file, so that a program that says much is not stopped by a pipe that nobody reads.
+    let log = link_folder().join(format!("{name}.log"));
+    let file = std::fs::File::create(&log).unwrap();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file)
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if begin.elapsed() > LIMIT {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let said = std::fs::read(&log).unwrap();
     let said = String::from_utf8_lossy(&said);
-    assert!(output.status.success(), "{name}: {}\n{said}", output.status);
+    match status {
+        Some(status) => assert!(status.success(), "{name}: {status}\n{said}"),
+        None => panic!("{name} was still running after {LIMIT:?}\n{said}"),
+    }
     assert!(said.is_empty(), "{name} printed:\n{said}");
 }
 
@@ -121,7 +161,7 @@ macro_rules! programs {
             #[test]
             $(#[$attribute])*
             fn $name() {
-                run(stringify!($name));
+                run_program(stringify!($name));
             }
         )+
     };
@@ -133,15 +173,18 @@ fn panics() {
     if !cfg!(feature = "test-panics") {
         eprintln!("mostly skipped: needs --features test-panics");
     }
-    run("panics");
+    run_program("panics");
 }
 
 programs! {
     meta
     reduce
     runtime
+    thread
     queue
     wakeup
+    run
+    soak
     misuse
     threads
     fork

@@ -2,7 +2,9 @@
 
 #include "check.h"
 
+/* One of each; the run waits for its model, which is this program. */
 static objects o;
+static uint64_t call_id;
 
 /* How many handles are made up at random. Fewer on small stacks, where each call starts an OS thread. */
 static int made_up_handles = 2000;
@@ -65,10 +67,10 @@ static int32_t json_run_submit(const char *json, size_t len, fawn_buf *buf) {
   return fawn_run_submit(o.run, json, len, buf);
 }
 static int32_t json_emit(const char *json, size_t len, fawn_buf *buf) {
-  return fawn_call_emit(o.runtime, 1, json, len, buf);
+  return fawn_call_emit(o.runtime, call_id, json, len, buf);
 }
 static int32_t json_finish(const char *json, size_t len, fawn_buf *buf) {
-  return fawn_call_finish(o.runtime, 1, json, len, buf);
+  return fawn_call_finish(o.runtime, call_id, json, len, buf);
 }
 
 typedef struct json_function {
@@ -84,7 +86,7 @@ static const json_function json_functions[] = {
     {"fawn_reduce", json_reduce, "{\"existing\":null,\"updates\":[],\"no_such_member\":1}"},
     {"fawn_messages_convert", json_convert, "{\"messages\":[],\"no_such_member\":1}"},
     {"fawn_runtime_new", json_runtime, UNKNOWN},
-    {"fawn_runtime_submit", json_runtime_submit, "{\"op\":\"reset_agent\",\"no_such_member\":1}"},
+    {"fawn_runtime_submit", json_runtime_submit, "{\"op\":\"delete_thread\",\"thread_id\":\"t\",\"no_such_member\":1}"},
     {"fawn_assembly_new", json_assembly, UNKNOWN},
     {"fawn_thread_open", json_thread, UNKNOWN},
     {"fawn_thread_update", json_update, UNKNOWN},
@@ -262,6 +264,21 @@ static void handles(void) {
   all_refuse_handle(freed.run, &o);
 }
 
+/* Ids of host calls that were never given, and answers that come twice. */
+static void host_calls(void) {
+  fawn_buf buf;
+  const uint64_t none[] = {0, call_id + 1, UINT64_MAX, o.run};
+  for (size_t n = 0; n < sizeof none / sizeof none[0]; n++) {
+    CHECK_ERROR(fawn_call_finish(o.runtime, none[n], "{\"ok\":{}}", FAWN_NTS, &buf), buf, FAWN_ERR_HANDLE, "call id");
+    CHECK_ERROR(fawn_call_emit(o.runtime, none[n], "{}", FAWN_NTS, &buf), buf, FAWN_ERR_HANDLE, "call id");
+  }
+  CHECK_ERROR(fawn_call_finish(o.runtime, call_id, "{}", FAWN_NTS, &buf), buf, FAWN_ERR_MISSING_MEMBER, "");
+  CHECK_EMPTY(fawn_call_finish(o.runtime, call_id, "{\"ok\":{\"content\":\"Hi\"}}", FAWN_NTS, &buf), buf, FAWN_OK);
+  CHECK_EMPTY(fawn_call_finish(o.runtime, call_id, "{\"ok\":{\"content\":\"Hi\"}}", FAWN_NTS, &buf), buf, FAWN_GONE);
+  CHECK_EMPTY(fawn_call_emit(o.runtime, call_id, "{}", FAWN_NTS, &buf), buf, FAWN_GONE);
+  CHECK_ANSWER(fawn_run_wait(o.run, -1, &buf), buf, "\"status\":\"success\"");
+}
+
 /* After its runtime is gone an object still answers, and says so. */
 static void use_what_is_left(const objects *left, const char *freed) {
   fawn_buf buf;
@@ -315,10 +332,13 @@ static void objects_of_two_runtimes(void) {
   objects other = make_objects();
   fawn_run run = 7;
   fawn_buf buf;
-  int32_t status = fawn_run_start(o.assembly, other.thread, o.queue, "{}", 2, &run, &buf);
-  CHECK(status < 0 ? run == 0 : run != 0);
-  fawn_buf_free(&buf);
-  fawn_run_free(run);
+  CHECK_ERROR(fawn_run_start(o.assembly, other.thread, o.queue, REQUEST, FAWN_NTS, &run, &buf), buf, FAWN_ERR_HANDLE,
+              "one runtime");
+  CHECK(run == 0);
+  CHECK_ERROR(fawn_run_start(o.assembly, o.thread, other.queue, REQUEST, FAWN_NTS, &run, &buf), buf, FAWN_ERR_HANDLE,
+              "one runtime");
+  CHECK_ERROR(fawn_run_start(other.assembly, o.thread, o.queue, REQUEST, FAWN_NTS, &run, &buf), buf, FAWN_ERR_HANDLE,
+              "one runtime");
   free_objects(other, "01234");
 }
 
@@ -334,14 +354,17 @@ static void after_shutdown(void) {
   CLOSED(fawn_thread_open(down.runtime, "{}", 2, &made, &buf));
   CLOSED(fawn_thread_state(down.thread, "{}", 2, &buf));
   CLOSED(fawn_queue_new(down.runtime, "{}", 2, &made, &buf));
-  CLOSED(fawn_run_start(down.assembly, down.thread, down.queue, "{}", 2, &made, &buf));
+  CLOSED(fawn_run_start(down.assembly, down.thread, down.queue, REQUEST, FAWN_NTS, &made, &buf));
 #undef CLOSED
   free_objects(down, "40123");
 }
 
 static void *everything(void *unused) {
   (void)unused;
-  o = make_objects();
+  o = make_objects_of("{}", HOST_ASSEMBLY);
+  fawn_buf call = take_until(o.queue, "host_call");
+  call_id = member_number(call.data, "call_id");
+  fawn_buf_free(&call);
   char order[] = "01234";
   texts_that_are_none();
   json_that_is_none();
@@ -349,6 +372,7 @@ static void *everything(void *unused) {
   json_that_is_as_deep_as_allowed();
   members_and_types();
   handles();
+  host_calls();
   every_order(order, 0);
   objects_of_two_runtimes();
   after_shutdown();

@@ -34,7 +34,7 @@ static void on_drop(uintptr_t user_data) {
 static void start_and_finish_a_run(objects o) {
   fawn_run run;
   fawn_buf buf;
-  CHECK_STATUS(fawn_run_start(o.assembly, o.thread, o.queue, "{}", 2, &run, NULL), FAWN_OK);
+  CHECK_STATUS(fawn_run_start(o.assembly, o.thread, o.queue, REQUEST, FAWN_NTS, &run, NULL), FAWN_OK);
   CHECK_ANSWER(fawn_run_wait(run, -1, &buf), buf, "{");
   fawn_run_free(run);
 }
@@ -97,7 +97,7 @@ int main(void) {
   CHECK_STATUS(fawn_queue_new(o.runtime, "{}", 2, &o.queue, NULL), FAWN_OK);
   hosts[4].frees = o.queue;
   CHECK_STATUS(fawn_queue_set_wakeup(o.queue, on_wakeup, data[4], on_drop, NULL), FAWN_OK);
-  CHECK_STATUS(fawn_run_start(o.assembly, o.thread, o.queue, "{}", 2, NULL, NULL), FAWN_OK);
+  CHECK_STATUS(fawn_run_start(o.assembly, o.thread, o.queue, REQUEST, FAWN_NTS, NULL, NULL), FAWN_OK);
   while (atomic_load(&hosts[4].drops) == 0) {
     sched_yield();
   }
