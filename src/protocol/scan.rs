@@ -461,6 +461,7 @@ pub fn document(text: &str) -> Result<&str, Error> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the unexpected")]
 mod tests {
     use super::*;
     use crate::protocol::json;

@@ -19,7 +19,7 @@ use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES, hash_id};
 pub trait Entry {
     /// Id within the thread.
     fn id(&self) -> &str;
-    /// [`hash_id`] of the id.
+    /// `hash_id` of the id.
     fn id_hash(&self) -> u64;
     /// Whether it is a removal.
     fn is_remove(&self) -> bool;
@@ -37,7 +37,7 @@ impl Entry for Message {
     }
 }
 
-/// A list that writes are folded into. Places stay valid until the list is cleared; hashes are those of [`hash_id`].
+/// A list that writes are folded into. Places stay valid until the list is cleared; hashes are those of `hash_id`.
 pub trait Target<E: Entry> {
     /// Place of the last message of this id.
     fn find(&self, hash: u64, id: &str) -> Option<usize>;
@@ -328,7 +328,7 @@ impl<E: Entry> Target<E> for MessageList<E> {
 /// LangGraph's `add_messages(left, right)` on JSON values of any accepted form: the typed result, ids given in order.
 ///
 /// # Errors
-/// [`ErrorCode::NullWrite`] when an argument is null, those of [`coerce::write`], and
+/// [`ErrorCode::NullWrite`] when an argument is null, those of [`coerce::write()`], and
 /// [`ErrorCode::UnknownMessageId`]. Paths are below `/left` or `/right`.
 ///
 /// Source: spec 8.

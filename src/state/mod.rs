@@ -4,6 +4,7 @@ pub mod channels;
 pub mod coerce;
 pub mod delta;
 pub mod ids;
+mod message_text;
 pub mod messages;
 mod overlay;
 pub mod reduce;

@@ -43,8 +43,11 @@ pub fn check(op: &str, run: impl Fn(&Case) -> Result<Value, Error>) {
 /// What is different, if anything: the outcome, the value with the order of its keys, the code, a named text, the members.
 pub fn differs(case: &Case, answer: &Result<Value, Error>) -> Option<String> {
     match (&case.expected, answer) {
-        (Ok(expected), Ok(answer)) => (expected.to_string() != answer.to_string())
-            .then(|| format!("{answer} is not {expected}")),
+        (Ok(expected), Ok(answer)) => {
+            // As texts: the order of keys counts.
+            let (answer, expected) = (answer.to_string(), expected.to_string());
+            (answer != expected).then(|| format!("{answer} is not {expected}"))
+        }
         (Ok(expected), Err(error)) => Some(format!("{error} ({:?}), not {expected}", error.path)),
         (Err(expected), Ok(answer)) => Some(format!("{answer}, not {}", expected.message)),
         (Err(expected), Err(error)) => {

@@ -417,11 +417,7 @@ mod tests {
                     '"' => (in_string, escaped) = (true, false),
                     '{' => due.push('}'),
                     '[' => due.push(']'),
-                    '}' | ']' => {
-                        if due.pop() != Some(char) {
-                            return Some(Value::Null);
-                        }
-                    }
+                    '}' | ']' if due.pop() != Some(char) => return Some(Value::Null),
                     _ => {}
                 }
             }

@@ -50,7 +50,7 @@ use crate::protocol::message::Message;
 /// Coerces one write: a list of message-likes, or one alone. Ids are not given.
 ///
 /// # Errors
-/// Those of [`element`], below the place in the list.
+/// Those of [`element()`], below the place in the list.
 pub fn write(value: &Value) -> Result<Vec<Message>, Error> {
     match value {
         Value::Array(items) => elements(items.iter().cloned()),
@@ -58,11 +58,11 @@ pub fn write(value: &Value) -> Result<Vec<Message>, Error> {
     }
 }
 
-/// LangChain's `convert_to_messages`: like [`write`], except that the argument is walked over as Python would walk over it:
+/// LangChain's `convert_to_messages`: like [`write()`], except that the argument is walked over as Python would walk over it:
 /// an object gives its names and a text its characters, each a human message.
 ///
 /// # Errors
-/// [`ErrorCode::WrongType`] when it cannot be walked over, and those of [`element`].
+/// [`ErrorCode::WrongType`] when it cannot be walked over, and those of [`element()`].
 pub fn convert(value: &Value) -> Result<Vec<Message>, Error> {
     match value {
         Value::Array(items) => elements(items.iter().cloned()),

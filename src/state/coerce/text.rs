@@ -2,7 +2,7 @@
 //!
 //! Most messages are plain: a known role, text or blocks, ids, and members that are passed on as they are. Their canonical
 //! text is put together from the spans of the input. Everything else (aliases that move members, OpenAI tool calls,
-//! serialised objects, faults of any kind) takes the way over values, [`super::element`], whose answers this must equal; a
+//! serialised objects, faults of any kind) takes the way over values, [`super::element()`], whose answers this must equal; a
 //! test holds that.
 
 use super::element;
@@ -47,7 +47,7 @@ pub(crate) struct Plain<'a> {
 /// Coerces one write given as text: a list of message-likes, or one alone. Ids are not given.
 ///
 /// # Errors
-/// Those of [`super::write`], and those of the scanner, which come first.
+/// Those of [`super::write()`], and those of the scanner, which come first.
 pub fn write_text(text: &str) -> Result<Vec<Message>, Error> {
     let mut scanner = Scanner::new(text);
     if scanner.peek() != Some(b'[') {
@@ -94,7 +94,7 @@ impl<'a> Element<'a> {
     /// The message, by whichever way.
     ///
     /// # Errors
-    /// Those of [`element`].
+    /// Those of [`element()`].
     pub(crate) fn into_message(self) -> Result<Message, Error> {
         match self {
             Element::Plain(plain) => {

@@ -1,0 +1,311 @@
+//! Messages on their way from text to text: ranges of the input, or of an arena where coercion rewrites them.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::coerce::text::{self, Element};
+use super::ids::IdSource;
+use super::messages::Entry;
+use crate::protocol::canonical;
+use crate::protocol::error::Error;
+use crate::protocol::message::{Kind, Message, hash_id, push_json_string};
+use crate::protocol::scan::{RawStr, Scanner};
+
+/// How messages of a text are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// In any accepted form.
+    Coerced,
+    /// In canonical form, taken as they are.
+    Canonical,
+}
+
+/// One write, or the existing list.
+pub(super) enum Write<'a> {
+    Null,
+    List(TextList<'a>),
+    /// One message that is not in a list.
+    Alone(TextList<'a>),
+}
+
+/// A message on its way through a text.
+pub(super) struct Item<'a> {
+    text: ItemText,
+    /// The id; empty until one is given to a message that has none.
+    id: Cow<'a, str>,
+    /// `hash_id` of the id.
+    hash: u64,
+    /// Where in the text a null stands in for the id.
+    null_at: Option<u32>,
+    remove: bool,
+}
+
+pub(super) enum ItemText {
+    /// As it stands in the input.
+    Input(Range<usize>),
+    /// As it was written into the arena of its list.
+    Arena(u32, Range<usize>),
+    /// Made over values.
+    Message(Message),
+}
+
+impl Entry for Item<'_> {
+    fn id(&self) -> &str {
+        &self.id
+    }
+    fn id_hash(&self) -> u64 {
+        self.hash
+    }
+    fn is_remove(&self) -> bool {
+        self.remove
+    }
+}
+
+/// Messages read from a text, up to the first that is none.
+#[derive(Default)]
+pub(super) struct TextList<'a> {
+    items: Vec<Item<'a>>,
+    arena: String,
+    fault: Option<(usize, Error)>,
+}
+
+impl<'a> Write<'a> {
+    /// Passes a write.
+    ///
+    /// # Errors
+    /// Those of the scanner only: what is wrong with a message is kept in the list, since it matters only when the fold
+    /// gets there.
+    pub(super) fn read(scanner: &mut Scanner<'a>, form: Form) -> Result<Self, Error> {
+        let mut list = TextList::default();
+        match scanner.peek() {
+            Some(b'[') => {
+                list.read(scanner, form)?;
+                Ok(Write::List(list))
+            }
+            Some(b'n') => {
+                scanner.value()?;
+                Ok(Write::Null)
+            }
+            _ => {
+                list.read_one(scanner, form, 0)?;
+                Ok(Write::Alone(list))
+            }
+        }
+    }
+}
+
+impl<'a> TextList<'a> {
+    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<(), Error> {
+        scanner.enter_array()?;
+        let mut first = true;
+        let mut place = 0;
+        while scanner.element(std::mem::take(&mut first))? {
+            if self.fault.is_some() {
+                scanner.value()?;
+            } else {
+                self.read_one(scanner, form, place)?;
+            }
+            place += 1;
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &mut self,
+        scanner: &mut Scanner<'a>,
+        form: Form,
+        place: usize,
+    ) -> Result<(), Error> {
+        scanner.peek();
+        let start = scanner.at();
+        let item = match form {
+            Form::Canonical => canonical_item(scanner, start)?,
+            Form::Coerced => match text::scan(scanner)? {
+                Element::Plain(plain) => {
+                    if !self.arena.is_empty() {
+                        self.arena.push(',');
+                    }
+                    let start = self.arena.len();
+                    let id_at = plain.render(&mut self.arena) - start;
+                    let text = ItemText::Arena(0, start..self.arena.len());
+                    Ok(Item::new(text, plain.id(), Some(id_at), false))
+                }
+                other => other.into_message().map(Item::of),
+            },
+        };
+        match item {
+            Ok(item) => self.items.push(item),
+            Err(error) => self.fault = Some((place, error)),
+        }
+        Ok(())
+    }
+
+    /// The messages with their arena, or the failure below its place.
+    pub(super) fn checked(self) -> Result<(Vec<Item<'a>>, String), Error> {
+        match self.fault {
+            None => Ok((self.items, self.arena)),
+            Some((place, error)) => Err(error.below(&format!("/{place}"))),
+        }
+    }
+
+    pub(super) fn checked_alone(self) -> Result<(Vec<Item<'a>>, String), Error> {
+        match self.fault {
+            None => Ok((self.items, self.arena)),
+            Some((_, error)) => Err(error),
+        }
+    }
+
+    pub(super) fn into_json(self) -> Result<String, Error> {
+        let (items, arena) = self.checked()?;
+        let mut out = String::with_capacity(arena.len() + 2);
+        let texts = Texts {
+            input: "",
+            arenas: vec![arena],
+        };
+        texts.write(&mut out, items.iter());
+        Ok(out)
+    }
+}
+
+/// The outer failure is text that is no JSON, the inner one a message that is not canonical.
+fn canonical_item<'a>(
+    scanner: &mut Scanner<'a>,
+    start: usize,
+) -> Result<Result<Item<'a>, Error>, Error> {
+    let mut ahead = scanner.clone();
+    let parts = match canonical::inspect(&mut ahead) {
+        Ok(parts) => parts,
+        Err(fault) => {
+            // Whether it is the JSON that is at fault, the scanner says.
+            scanner.value()?;
+            return Ok(Err(fault));
+        }
+    };
+    *scanner = ahead;
+    debug_assert_eq!(parts.json, scanner.passed(start));
+    if parts.untidy || parts.id_at.is_none() {
+        return Ok(Message::from_parts(&parts).map(Item::of));
+    }
+    let text = ItemText::Input(start..scanner.at());
+    let remove = parts.kind == Kind::Remove;
+    Ok(Ok(Item::new(text, parts.id, parts.id_at, remove)))
+}
+
+impl<'a> Item<'a> {
+    /// A message in a text; `id_at` is where its id stands there, or the null for it.
+    fn new(text: ItemText, id: Option<RawStr<'a>>, id_at: Option<usize>, remove: bool) -> Self {
+        let null_at = match id {
+            Some(_) => None,
+            None => id_at.map(|at| at as u32),
+        };
+        let id = id.map(RawStr::text);
+        Item {
+            hash: id.as_deref().map_or(0, hash_id),
+            id: id.unwrap_or_default(),
+            text,
+            null_at,
+            remove,
+        }
+    }
+
+    fn give(&mut self, id: String) {
+        self.hash = hash_id(&id);
+        self.id = id.into();
+    }
+}
+
+impl Item<'_> {
+    fn of(message: Message) -> Self {
+        Item {
+            id: message.id().unwrap_or_default().to_owned().into(),
+            hash: message.id_hash(),
+            null_at: None,
+            remove: message.kind() == Kind::Remove,
+            text: ItemText::Message(message),
+        }
+    }
+}
+
+/// Gives ids, in order, to the messages that have none.
+pub(super) fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
+    for item in items {
+        match &mut item.text {
+            ItemText::Message(message) if message.id().is_none() => {
+                let id = ids.next_id();
+                *message = message.with_id(&id);
+                item.give(id);
+            }
+            ItemText::Input(_) | ItemText::Arena(..) if item.null_at.is_some() => {
+                item.give(ids.next_id());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The texts that messages are ranges of.
+pub(super) struct Texts<'a> {
+    pub(super) input: &'a str,
+    pub(super) arenas: Vec<String>,
+}
+
+impl Texts<'_> {
+    /// Keeps the arena of a list, and tells the messages which one it is.
+    pub(super) fn take(&mut self, items: &mut [Item<'_>], arena: String) {
+        let place = self.arenas.len() as u32;
+        if arena.is_empty() {
+            return;
+        }
+        self.arenas.push(arena);
+        for item in items {
+            if let ItemText::Arena(arena, _) = &mut item.text {
+                *arena = place;
+            }
+        }
+    }
+
+    /// Appends the list as JSON. Neighbours that are neighbours in their text are copied together.
+    pub(super) fn write<'i>(&self, out: &mut String, items: impl Iterator<Item = &'i Item<'i>>) {
+        out.push('[');
+        let mut first = true;
+        let mut run: Option<(&str, Range<usize>)> = None;
+        for item in items {
+            let (text, range) = match &item.text {
+                ItemText::Input(range) => (self.input, range.clone()),
+                ItemText::Arena(arena, range) => {
+                    (self.arenas[*arena as usize].as_str(), range.clone())
+                }
+                ItemText::Message(message) => (message.json(), 0..message.json().len()),
+            };
+            if let Some((run_text, run_range)) = &mut run {
+                let goes_on = std::ptr::eq(*run_text, text)
+                    && range.start == run_range.end + 1
+                    && text.as_bytes()[run_range.end] == b','
+                    && item.null_at.is_none();
+                if goes_on {
+                    run_range.end = range.end;
+                    continue;
+                }
+                out.push_str(&run_text[run_range.clone()]);
+                run = None;
+            }
+            if !std::mem::take(&mut first) {
+                out.push(',');
+            }
+            match item.null_at {
+                // A given id takes the place of the null; a conversion gives none.
+                Some(at) if !item.id.is_empty() => {
+                    let at = range.start + at as usize;
+                    out.push_str(&text[range.start..at]);
+                    push_json_string(out, &item.id);
+                    out.push_str(&text[at + "null".len()..range.end]);
+                }
+                _ => run = Some((text, range)),
+            }
+        }
+        if let Some((text, range)) = run {
+            out.push_str(&text[range]);
+        }
+        out.push(']');
+    }
+}
