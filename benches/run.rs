@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fawn::runtime::{Answer, Assembly, Queue, Runtime, Thread, Wait};
 use serde_json::{Value, json};
 
-use parts::{ScriptModel, answer, calls, parts as bare, says, tool};
+use parts::{ScriptModel, answer, parts as bare, tool};
 
 const WARM: usize = 200;
 const ROUNDS: usize = 9;
@@ -41,10 +41,7 @@ fn main() {
         let agent = runtime
             .new_assembly(
                 &json!({
-                    "model": {"provider": "scripted", "repeat": true, "replies": [
-                        {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]},
-                        {"content": "It is 18 degrees and clear in Paris."},
-                    ]},
+                    "model": script(),
                     "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
                 })
                 .to_string(),
@@ -63,12 +60,17 @@ fn main() {
     many();
 }
 
+/// The same replies for every agent here; a thread of any length gets them by turns.
+fn script() -> Value {
+    json!({"provider": "scripted", "repeat": true, "replies": [
+        {"tool_calls": [{"name": "get_weather", "args": {"city": "Paris"}}]},
+        {"content": "It is 18 degrees and clear in Paris."},
+    ]})
+}
+
 fn in_process(runtime: &Runtime) -> Assembly {
-    let model = ScriptModel::new(vec![
-        calls(&[("get_weather", "c1", json!({"city": "Paris"}))]),
-        says("It is 18 degrees and clear in Paris."),
-    ]);
-    let mut parts = bare(model);
+    let mut parts = bare(ScriptModel::new(Vec::new()));
+    parts.model = runtime.model(&script().to_string()).expect("a model");
     parts.tools = vec![tool("get_weather", |_| async {
         answer("18 degrees, clear")
     })];
@@ -197,7 +199,7 @@ fn many() {
                 .to_string(),
             )
             .expect("a model");
-        let mut parts = bare(ScriptModel::new(vec![says("unused")]));
+        let mut parts = bare(ScriptModel::new(Vec::new()));
         parts.model = model;
         parts.tools = vec![tool("get_weather", |_| async { answer("clear") })];
         let agent = runtime.compose(parts).expect("an assembly");
