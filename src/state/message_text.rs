@@ -107,6 +107,14 @@ impl<'a> TextList<'a> {
     /// # Errors
     /// Those of the scanner only.
     pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<Write, Error> {
+        if self.items.capacity() == 0 {
+            // Growing step by step would copy everything a few times. Room that is not used is not touched.
+            let left = scanner.left();
+            self.items.reserve((left / 128).min(1 << 18) + 1);
+            if form == Form::Coerced {
+                self.arena.reserve((2 * left).min(64 << 20));
+            }
+        }
         let before = self.items.len();
         let mut fault = None;
         let shape = match scanner.peek() {
