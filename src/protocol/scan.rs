@@ -100,6 +100,11 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
+    /// How much of the text is left, in bytes.
+    pub fn left(&self) -> usize {
+        self.text.len() - self.at
+    }
+
     /// The text from `start` to here.
     pub fn passed(&self, start: usize) -> &'a str {
         &self.text[start..self.at]

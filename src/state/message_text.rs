@@ -20,12 +20,36 @@ pub(super) enum Form {
     Canonical,
 }
 
-/// One write, or the existing list.
-pub(super) enum Write<'a> {
+/// How a write is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
     Null,
-    List(TextList<'a>),
+    List,
     /// One message that is not in a list.
-    Alone(TextList<'a>),
+    Alone,
+}
+
+/// One write, or the existing list; its messages are the next ones of the [`TextList`] that read it.
+pub(super) struct Write {
+    pub(super) shape: Shape,
+    /// Number of messages read.
+    pub(super) items: usize,
+    /// The first element that is no message. It matters only when the fold gets there.
+    fault: Option<Box<Error>>,
+}
+
+impl Write {
+    /// The failure of the write, below the place of the element when it is a list.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        match self.fault.take() {
+            None => Ok(()),
+            Some(error) if self.shape == Shape::List => {
+                // What was read before it is what stands before it.
+                Err(error.below(&format!("/{}", self.items)))
+            }
+            Some(error) => Err(*error),
+        }
+    }
 }
 
 /// A message on its way through a text.
@@ -61,61 +85,69 @@ impl Entry for Item<'_> {
     }
 }
 
-/// Messages read from a text, up to the first that is none.
-#[derive(Default)]
+/// Messages read from a text, those of one write behind those of the one before.
 pub(super) struct TextList<'a> {
-    items: Vec<Item<'a>>,
-    arena: String,
-    fault: Option<(usize, Error)>,
-}
-
-impl<'a> Write<'a> {
-    /// Passes a write.
-    ///
-    /// # Errors
-    /// Those of the scanner only: what is wrong with a message is kept in the list, since it matters only when the fold
-    /// gets there.
-    pub(super) fn read(scanner: &mut Scanner<'a>, form: Form) -> Result<Self, Error> {
-        let mut list = TextList::default();
-        match scanner.peek() {
-            Some(b'[') => {
-                list.read(scanner, form)?;
-                Ok(Write::List(list))
-            }
-            Some(b'n') => {
-                scanner.value()?;
-                Ok(Write::Null)
-            }
-            _ => {
-                list.read_one(scanner, form, 0)?;
-                Ok(Write::Alone(list))
-            }
-        }
-    }
+    pub(super) items: Vec<Item<'a>>,
+    pub(super) arena: String,
+    /// Place of the arena in [`Texts::arenas`].
+    place: u32,
 }
 
 impl<'a> TextList<'a> {
-    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<(), Error> {
-        scanner.enter_array()?;
-        let mut first = true;
-        let mut place = 0;
-        while scanner.element(std::mem::take(&mut first))? {
-            if self.fault.is_some() {
-                scanner.value()?;
-            } else {
-                self.read_one(scanner, form, place)?;
-            }
-            place += 1;
+    pub(super) fn new(place: u32) -> Self {
+        TextList {
+            items: Vec::new(),
+            arena: String::new(),
+            place,
         }
-        Ok(())
     }
 
-    fn read_one(
-        &mut self,
-        scanner: &mut Scanner<'a>,
-        form: Form,
-        place: usize,
-    ) -> Result<(), Error> {
+    /// Passes a write.
+    ///
+    /// # Errors
+    /// Those of the scanner only.
+    pub(super) fn read(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<Write, Error> {
+        if self.items.capacity() == 0 {
+            // Growing step by step would copy everything a few times. Room that is not used is not touched.
+            let left = scanner.left();
+            self.items.reserve((left / 128).min(1 << 18) + 1);
+            if form == Form::Coerced {
+                self.arena.reserve((2 * left).min(64 << 20));
+            }
+        }
+        let before = self.items.len();
+        let mut fault = None;
+        let shape = match scanner.peek() {
+            Some(b'[') => {
+                scanner.enter_array()?;
+                let mut first = true;
+                while scanner.element(std::mem::take(&mut first))? {
+                    if fault.is_some() {
+                        scanner.value()?;
+                    } else {
+                        fault = self.read_one(scanner, form)?;
+                    }
+                }
+                Shape::List
+            }
+            Some(b'n') => {
+                scanner.value()?;
+                Shape::Null
+            }
+            _ => {
+                fault = self.read_one(scanner, form)?;
+                Shape::Alone
+            }
+        };
+        Ok(Write {
+            shape,
+            items: self.items.len() - before,
+            fault: fault.map(Box::new),
+        })
+    }
+
+    /// Passes one element; answers why it is no message.
+    fn read_one(&mut self, scanner: &mut Scanner<'a>, form: Form) -> Result<Option<Error>, Error> {
         scanner.peek();
         let start = scanner.at();
         let item = match form {
@@ -127,43 +159,30 @@ impl<'a> TextList<'a> {
                     }
                     let start = self.arena.len();
                     let id_at = plain.render(&mut self.arena) - start;
-                    let text = ItemText::Arena(0, start..self.arena.len());
+                    let text = ItemText::Arena(self.place, start..self.arena.len());
                     Ok(Item::new(text, plain.id(), Some(id_at), false))
                 }
                 other => other.into_message().map(Item::of),
             },
         };
         match item {
-            Ok(item) => self.items.push(item),
-            Err(error) => self.fault = Some((place, error)),
-        }
-        Ok(())
-    }
-
-    /// The messages with their arena, or the failure below its place.
-    pub(super) fn checked(self) -> Result<(Vec<Item<'a>>, String), Error> {
-        match self.fault {
-            None => Ok((self.items, self.arena)),
-            Some((place, error)) => Err(error.below(&format!("/{place}"))),
+            Ok(item) => {
+                self.items.push(item);
+                Ok(None)
+            }
+            Err(error) => Ok(Some(error)),
         }
     }
 
-    pub(super) fn checked_alone(self) -> Result<(Vec<Item<'a>>, String), Error> {
-        match self.fault {
-            None => Ok((self.items, self.arena)),
-            Some((_, error)) => Err(error),
-        }
-    }
-
-    pub(super) fn into_json(self) -> Result<String, Error> {
-        let (items, arena) = self.checked()?;
-        let mut out = String::with_capacity(arena.len() + 2);
+    /// The list as JSON. For the list of arena 0, alone.
+    pub(super) fn into_json(self) -> String {
+        let mut out = String::with_capacity(self.arena.len() + 2);
         let texts = Texts {
             input: "",
-            arenas: vec![arena],
+            arenas: [self.arena, String::new()],
         };
-        texts.write(&mut out, items.iter());
-        Ok(out)
+        texts.write(&mut out, self.items.iter());
+        out
     }
 }
 
@@ -246,24 +265,11 @@ pub(super) fn give_ids(items: &mut [Item<'_>], ids: &mut dyn IdSource) {
 /// The texts that messages are ranges of.
 pub(super) struct Texts<'a> {
     pub(super) input: &'a str,
-    pub(super) arenas: Vec<String>,
+    /// That of the existing list, and that of the writes.
+    pub(super) arenas: [String; 2],
 }
 
 impl Texts<'_> {
-    /// Keeps the arena of a list, and tells the messages which one it is.
-    pub(super) fn take(&mut self, items: &mut [Item<'_>], arena: String) {
-        let place = self.arenas.len() as u32;
-        if arena.is_empty() {
-            return;
-        }
-        self.arenas.push(arena);
-        for item in items {
-            if let ItemText::Arena(arena, _) = &mut item.text {
-                *arena = place;
-            }
-        }
-    }
-
     /// Appends the list as JSON. Neighbours that are neighbours in their text are copied together.
     pub(super) fn write<'i>(&self, out: &mut String, items: impl Iterator<Item = &'i Item<'i>>) {
         out.push('[');

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::channels::Channel;
 use super::coerce;
 use super::ids::{IdSource, RandomIds, SequentialIds};
-use super::message_text::{Form, TextList, Texts, Write, give_ids};
+use super::message_text::{Form, Item, Shape, TextList, Texts, Write, give_ids};
 use super::messages::{self, MessageList, apply_write, null_write};
 use super::reducers;
 use crate::protocol::error::{Error, ErrorCode};
@@ -68,9 +68,9 @@ pub fn convert_document(text: &str) -> Result<String, Error> {
             return Ok(false);
         }
         if scanner.peek() == Some(b'[') {
-            let mut list = TextList::default();
-            list.read(scanner, Form::Coerced)?;
-            answer = Some(list.into_json());
+            let mut list = TextList::new(0);
+            let mut write = list.read(scanner, Form::Coerced)?;
+            answer = Some(write.check().map(|()| list.into_json()));
         } else {
             let span = scanner.value()?;
             answer = Some(decode(span).and_then(|value| {
@@ -177,11 +177,14 @@ fn decode(span: &str) -> Result<Value, Error> {
 struct MessagesDocument<'a> {
     text: &'a str,
     /// As which form it was read, where it stands, and what was read.
-    existing: Option<(Form, Range<usize>, Write<'a>)>,
-    updates: Option<Result<Vec<Write<'a>>, Error>>,
+    existing: Option<(Form, Range<usize>, TextList<'a>, Write)>,
+    updates: Option<Result<Updates<'a>, Error>>,
     form: Form,
     ids: Box<dyn IdSource>,
 }
+
+/// All writes, and the messages of all of them.
+type Updates<'a> = (TextList<'a>, Vec<Write>);
 
 fn reduce_messages(text: &str) -> Result<String, Error> {
     let mut document = MessagesDocument {
@@ -204,8 +207,9 @@ fn reduce_messages(text: &str) -> Result<String, Error> {
             "existing" => {
                 scanner.peek();
                 let start = scanner.at();
-                let write = Write::read(scanner, guess)?;
-                document.existing = Some((guess, start..scanner.at(), write));
+                let mut list = TextList::new(0);
+                let write = list.read(scanner, guess)?;
+                document.existing = Some((guess, start..scanner.at(), list, write));
             }
             "updates" => document.updates = Some(updates(scanner)?),
             "form" | "ids" => {
@@ -275,65 +279,64 @@ fn ids(span: &str) -> Result<Box<dyn IdSource>, Error> {
 }
 
 /// Reads all updates. The outer failure is text that is no JSON, the inner one an `updates` that is no list.
-fn updates<'a>(scanner: &mut Scanner<'a>) -> Result<Result<Vec<Write<'a>>, Error>, Error> {
+fn updates<'a>(scanner: &mut Scanner<'a>) -> Result<Result<Updates<'a>, Error>, Error> {
     if scanner.peek() != Some(b'[') {
         scanner.value()?;
         return Ok(Err(not_a_list("/updates")));
     }
+    let mut list = TextList::new(1);
     let mut writes = Vec::new();
     scanner.enter_array()?;
     let mut first = true;
     while scanner.element(std::mem::take(&mut first))? {
-        writes.push(Write::read(scanner, Form::Coerced)?);
+        writes.push(list.read(scanner, Form::Coerced)?);
     }
-    Ok(Ok(writes))
+    Ok(Ok((list, writes)))
 }
 
 impl MessagesDocument<'_> {
     fn fold(self) -> Result<String, Error> {
-        let (read_as, at, mut existing) = self.existing.ok_or_else(|| missing("existing"))?;
-        let writes = self.updates.ok_or_else(|| missing("updates"))??;
+        let existing = self.existing.ok_or_else(|| missing("existing"))?;
+        let (read_as, at, mut state, mut given) = existing;
+        let (updates, writes) = self.updates.ok_or_else(|| missing("updates"))??;
         let mut ids = self.ids;
         if read_as != self.form {
             // The value has been passed, so that only its messages can be at fault.
-            existing = Write::read(&mut Scanner::again(self.text, at.start), self.form)?;
+            state = TextList::new(0);
+            given = state.read(&mut Scanner::again(self.text, at.start), self.form)?;
         }
         let span = &self.text[at];
-        if writes.is_empty() && self.form == Form::Coerced {
-            return untouched(span);
+        match writes.first().map(|write| write.shape) {
+            None if self.form == Form::Coerced => return untouched(span),
+            Some(Shape::Null) => return Err(null_write(!is_truthy(span)).below("/updates/0")),
+            _ => {}
         }
-        if let [Write::Null, ..] = writes.as_slice() {
-            return Err(null_write(!is_truthy(span)).below("/updates/0"));
-        }
-        let existing = match existing {
-            Write::List(list) => list.checked(),
-            Write::Alone(list) => list.checked_alone(),
-            Write::Null => Err(not_a_message()),
+        let checked = match given.shape {
+            Shape::Null => Err(not_a_message()),
+            Shape::List | Shape::Alone => given.check(),
         };
-        let (mut state, arena) = existing.map_err(|error| error.below("/existing"))?;
+        checked.map_err(|error| error.below("/existing"))?;
         if writes.is_empty() {
             return Ok(span.to_owned());
         }
-        let mut texts = Texts {
+        let texts = Texts {
             input: self.text,
-            arenas: Vec::with_capacity(writes.len() + 1),
+            arenas: [state.arena, updates.arena],
         };
-        texts.take(&mut state, arena);
-        give_ids(&mut state, ids.as_mut());
-        let mut list = MessageList::from_entries(state);
-        list.reserve(writes.len());
-        for (place, write) in writes.into_iter().enumerate() {
-            let alone = matches!(write, Write::Alone(_));
-            let folded = match write {
-                Write::Null => Err(null_write(list.is_empty())),
-                Write::List(write) => write.checked(),
-                Write::Alone(write) => write.checked_alone(),
+        give_ids(&mut state.items, ids.as_mut());
+        let mut list = MessageList::from_entries(state.items);
+        list.reserve(updates.items.len());
+        let mut items = updates.items.into_iter();
+        for (place, mut write) in writes.into_iter().enumerate() {
+            let mut entries: Vec<Item<'_>> = items.by_ref().take(write.items).collect();
+            let folded = match write.shape {
+                Shape::Null => Err(null_write(list.is_empty())),
+                Shape::List | Shape::Alone => write.check(),
             };
-            let folded = folded.and_then(|(mut write, arena)| {
-                texts.take(&mut write, arena);
-                give_ids(&mut write, ids.as_mut());
-                apply_write(&mut list, write).map_err(|mut error| {
-                    if alone {
+            let folded = folded.and_then(|()| {
+                give_ids(&mut entries, ids.as_mut());
+                apply_write(&mut list, entries).map_err(|mut error| {
+                    if write.shape == Shape::Alone {
                         error.path = None;
                     }
                     error
