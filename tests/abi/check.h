@@ -3,11 +3,15 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "fawn.h"
 
@@ -147,8 +151,29 @@ HELPER void free_objects(objects o, const char *order) {
   }
 }
 
-/* Nothing is alive any more, neither handles nor buffers (but the one that says so). */
+/* How many OS threads the process has; 0 where the system does not tell. */
+HELPER int os_threads(void) {
+  int count = 0;
+  DIR *tasks = opendir("/proc/self/task");
+  struct dirent *entry;
+  while (tasks != NULL && (entry = readdir(tasks)) != NULL) {
+    count += entry->d_name[0] != '.';
+  }
+  if (tasks != NULL) {
+    closedir(tasks);
+  }
+  return count;
+}
+
+/* Nothing is alive any more: neither handles nor buffers nor, after a moment, OS threads, apart from the main one and
+ * the caller. */
 HELPER void check_nothing_left(void) {
+  struct timespec moment = {0, 1000 * 1000};
+  int ours = syscall(SYS_gettid) == getpid() ? 1 : 2;
+  for (int waited = 0; os_threads() > ours; waited++) {
+    CHECK(waited < 20000);
+    nanosleep(&moment, NULL);
+  }
   fawn_buf buf;
   CHECK_ANSWER(fawn_describe("handles", FAWN_NTS, &buf), buf,
                "{\"handles\":[],\"buffers\":{\"count\":0,\"bytes\":0}}");

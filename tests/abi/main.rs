@@ -113,6 +113,7 @@ fn run_program(name: &str) {
                 "--errors-for-leak-kinds=definite,possible",
                 "--fair-sched=yes",
             ])
+            .arg("--num-callers=300") // enough for suppressions to find the outermost frame they name
             .arg(format!(
                 "--suppressions={}/tests/abi/valgrind.supp",
                 env!("CARGO_MANIFEST_DIR")

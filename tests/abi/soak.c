@@ -43,7 +43,7 @@ int main(void) {
     if (n == warm_up) {
       memory = resident();
       files = entries("/proc/self/fd");
-      threads = entries("/proc/self/task");
+      threads = os_threads();
     }
     char options[64], op[96];
     snprintf(options, sizeof options, "{\"thread_id\":\"soak-%ld\"}", n);
@@ -63,7 +63,7 @@ int main(void) {
   long grown = resident() - memory;
   CHECK(runs < 10000 || grown < 5 * 1024);
   CHECK(entries("/proc/self/fd") == files);
-  CHECK(entries("/proc/self/task") == threads);
+  CHECK(os_threads() == threads);
   free_objects(o, "01234");
   check_nothing_left();
   return 0;
