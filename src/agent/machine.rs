@@ -246,12 +246,7 @@ impl RunMachine {
                 let request = ModelRequest {
                     purpose: Purpose::Lead,
                     system: self.assembly.system_prompt.clone(),
-                    // A removal that a replace-all left in the list is no message for a model.
-                    messages: view
-                        .messages()
-                        .filter(|m| m.kind() != Kind::Remove)
-                        .cloned()
-                        .collect(),
+                    messages: view.transcript(),
                     tools: self.assembly.tool_specs.clone(),
                     tool_choice: None,
                     attempt: 0,

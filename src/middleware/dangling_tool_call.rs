@@ -46,7 +46,7 @@ impl Middleware for DanglingToolCall {
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         if let Some(repaired) = repair(&request.messages) {
-            request.messages = repaired;
+            request.messages = Arc::new(repaired);
         }
         next.run(request)
     }

@@ -28,8 +28,9 @@ pub struct ModelRequest {
     pub purpose: Purpose,
     /// System text; framework and operator text only.
     pub system: Option<Arc<str>>,
-    /// The transcript, without the system text.
-    pub messages: Vec<Message>,
+    /// The transcript, without the system text. Shared with the thread; change it by `Arc::make_mut` or put another in
+    /// its place.
+    pub messages: Arc<Vec<Message>>,
     /// Tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     /// Which tool to call, if the agent is not free to choose.

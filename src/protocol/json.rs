@@ -68,6 +68,11 @@ pub fn syntax(text: &str, error: &serde_json::Error) -> Error {
     }
 }
 
+/// `text` as a JSON string, quotes included.
+pub fn quote(text: &str) -> String {
+    serde_json::to_string(text).unwrap_or_default()
+}
+
 /// Escapes one member name for a JSON pointer.
 pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")

@@ -11,6 +11,7 @@ use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
 use crate::ports::model::{ModelDelta, Usage};
+use crate::protocol::json::quote;
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::state::update::{StateUpdate, Write};
@@ -119,7 +120,7 @@ impl RunEvents {
                     self.json("message", Weight::Ordinary, || {
                         format!(
                             "{{\"node\":{},\"message\":{}}}",
-                            json!(&*node),
+                            quote(&node),
                             message.json()
                         )
                     });
@@ -129,7 +130,7 @@ impl RunEvents {
                 self.json("update", Weight::Ordinary, || {
                     format!(
                         "{{\"node\":{},\"update\":{}}}",
-                        json!(&*node),
+                        quote(&node),
                         update_json(&update)
                     )
                 });
@@ -183,11 +184,13 @@ impl RunEvents {
                 "{{\"call_id\":{call_id},\"kind\":\"{}\",\"name\":{},\"args\":{},\
                  \"tool_call_id\":{},\"deadline_ms\":{},\"idempotency_key\":{}}}",
                 call.kind.name(),
-                json!(call.name),
+                quote(&call.name),
                 call.args,
-                json!(call.tool_call_id),
+                call.tool_call_id
+                    .as_deref()
+                    .map_or_else(|| "null".to_owned(), quote),
                 call.deadline.as_millis(),
-                json!(call.idempotency_key)
+                quote(&call.idempotency_key)
             )
         });
     }
@@ -205,7 +208,7 @@ impl RunEvents {
             self.json("custom", Weight::Ordinary, || {
                 format!(
                     "{{\"tool_call_id\":{},\"value\":{value}}}",
-                    json!(tool_call_id)
+                    quote(tool_call_id)
                 )
             });
         }

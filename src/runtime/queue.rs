@@ -15,6 +15,7 @@ use super::driver::Driver;
 use super::sync::{Answer, Wait, lock};
 use crate::protocol::config::{QueueConfig, Subscription};
 use crate::protocol::error::Error;
+use crate::protocol::json::quote;
 use crate::protocol::time::Timestamp;
 
 /// Events that may wait unless the configuration says otherwise.
@@ -37,7 +38,6 @@ pub struct EventSource {
 impl EventSource {
     /// The source of a run's events.
     pub fn run(run_id: &str, thread_id: &str) -> Self {
-        let quote = |text: &str| serde_json::Value::from(text).to_string();
         EventSource {
             envelope: format!(
                 "\"run_id\":{},\"thread_id\":{},",
@@ -117,7 +117,6 @@ impl Event {
                 member,
                 text,
             } => {
-                let quote = |text: &str| serde_json::Value::from(text).to_string();
                 let _ = write!(
                     out,
                     "{{\"message_id\":{},\"{member}\":{}}}",

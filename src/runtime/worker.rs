@@ -26,6 +26,7 @@ use crate::ports::model::{
 };
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::quote;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::state::Overlay;
@@ -308,8 +309,8 @@ fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> St
     let mut text = format!(
         "{{\"run_id\":{},\"thread_id\":{},\"status\":\"{}\",\"checkpoint_id\":{},\"steps\":{},\
          \"usage\":{},\"message\":{}",
-        json!(&*shared.run_id),
-        json!(&*shared.thread_id),
+        quote(&shared.run_id),
+        quote(&shared.thread_id),
         outcome.status.name(),
         json!(thread.head_id().map(|id| id.to_string())),
         outcome.steps,

@@ -3,6 +3,8 @@
 //! A superstep is staged on an [`Overlay`], read through a [`View`], described as a [`StateDelta`] for the store, and
 //! becomes the state by [`ThreadState::commit`] once it is saved. All of it costs O(write), whatever the thread holds.
 
+use std::sync::{Arc, OnceLock};
+
 use serde_json::Value;
 
 use super::channels::{CHANNELS, Channel};
@@ -45,6 +47,8 @@ pub struct ThreadState {
     next_seq: Seq,
     /// Counts commits, so that an overlay is never used on another state than its own.
     version: u64,
+    /// See [`ThreadState::transcript`].
+    transcript: OnceLock<Arc<Vec<Message>>>,
 }
 
 /// Changes on top of a [`ThreadState`] that are not committed. It belongs to the state it was first staged on, as it was
@@ -86,6 +90,7 @@ impl ThreadState {
             channels: ChannelValues::restore(stored.channels),
             next_seq: stored.next_seq,
             version: 0,
+            transcript: OnceLock::new(),
         }
     }
 
@@ -175,6 +180,32 @@ impl ThreadState {
         }
     }
 
+    /// The messages that a model may see, in order: all but removals that a replace-all left in the list. Kept from call to
+    /// call, so that a turn of a long thread costs what the turn adds.
+    fn transcript(&self) -> &Arc<Vec<Message>> {
+        self.transcript.get_or_init(|| {
+            let messages = self.messages.iter().map(|slot| &slot.message);
+            Arc::new(
+                messages
+                    .filter(|message| !message.is_remove())
+                    .cloned()
+                    .collect(),
+            )
+        })
+    }
+
+    /// Extends the kept transcript by appended messages; anything else, or a reader that still holds it, gives it up.
+    fn keep_transcript(&mut self, changes: &MessageOverlay) {
+        let only_appended = !changes.reset && changes.changed.is_empty();
+        match self.transcript.get_mut().and_then(Arc::get_mut) {
+            Some(kept) if only_appended => {
+                let appended = changes.appended.iter().flatten();
+                kept.extend(appended.filter(|message| !message.is_remove()).cloned());
+            }
+            _ => drop(self.transcript.take()),
+        }
+    }
+
     /// Makes the changes of `overlay` the state. The numbers are those that [`ThreadState::delta`] gave. Amortised
     /// O(changes).
     ///
@@ -188,6 +219,7 @@ impl ThreadState {
         self.version += 1;
         self.channels.commit(overlay.channels);
         let changes = overlay.messages;
+        self.keep_transcript(&changes);
         if changes.reset {
             self.messages.clear();
         }
@@ -327,6 +359,20 @@ impl<'a> View<'a> {
             back: self.state.messages.slots() + changes.appended.len(),
             left: base + changes.appended_living,
         }
+    }
+
+    /// The messages that a model may see, in order: all but removals that a replace-all left in the list. O(1) when
+    /// nothing is pending and the last commits only appended.
+    pub fn transcript(&self) -> Arc<Vec<Message>> {
+        if self.overlay.messages.is_empty() {
+            return self.state.transcript().clone();
+        }
+        Arc::new(
+            self.messages()
+                .filter(|message| !message.is_remove())
+                .cloned()
+                .collect(),
+        )
     }
 
     /// Number of messages. O(1).

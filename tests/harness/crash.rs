@@ -100,15 +100,13 @@ fn a_killed_process_loses_no_reported_step_and_the_next_one_goes_on() {
         let thread = runtime.open_thread(r#"{"thread_id":"t"}"#).unwrap();
         if let Some(last) = reported.last() {
             let history: Vec<Value> =
-                serde_json::from_str(&thread.history(r#"{"limit":3}"#).unwrap()).unwrap();
+                serde_json::from_str(&thread.history(r#"{"limit":8}"#).unwrap()).unwrap();
             let place = history
                 .iter()
                 .position(|one| one["checkpoint_id"] == **last);
             let place = place.unwrap_or_else(|| panic!("{last} was reported and is not there"));
-            assert!(
-                place <= 1,
-                "at most the step that was not yet reported is newer"
-            );
+            // A run that never waits stores all its steps before the host's thread is back to hear of them.
+            assert!(place <= 4, "at most one run's steps are newer, not {place}");
         }
         // Going on needs no repair: open calls are run, stored ones are not.
         let run = runtime

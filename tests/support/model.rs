@@ -18,7 +18,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Lead,
         system: None,
-        messages,
+        messages: Arc::new(messages),
         tools: Arc::new([]),
         tool_choice: None,
         attempt: 0,

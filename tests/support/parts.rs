@@ -42,7 +42,7 @@ pub fn calls(list: &[(&str, &str, Value)]) -> ModelReply {
 /// Answers the n-th ai turn of a transcript with the n-th reply; records every request.
 pub struct ScriptModel {
     replies: Vec<ModelReply>,
-    pub requests: Arc<Mutex<Vec<Vec<Message>>>>,
+    pub requests: Arc<Mutex<Vec<Arc<Vec<Message>>>>>,
 }
 
 impl ScriptModel {
