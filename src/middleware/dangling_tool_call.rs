@@ -45,8 +45,14 @@ impl Middleware for DanglingToolCall {
         mut request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        if let Some(repaired) = repair(&request.messages) {
-            request.messages = Arc::new(repaired);
+        let known = request.messages.sound_prefix();
+        match sound_turns(&request.messages[known..]) {
+            Some(turns) => request.messages.note_sound(known + turns),
+            None => {
+                if let Some(repaired) = repair(&request.messages) {
+                    request.messages = Arc::new(repaired.into());
+                }
+            }
         }
         next.run(request)
     }
@@ -100,36 +106,44 @@ pub(crate) fn repair(messages: &[Message]) -> Option<Vec<Message>> {
 
 /// Whether every call is followed by its result, in order, and every result follows its call.
 fn is_sound(messages: &[Message]) -> bool {
+    sound_turns(messages).is_some()
+}
+
+/// How many of the first messages are whole turns that nothing after them can change; `None` when something needs repair.
+fn sound_turns(messages: &[Message]) -> Option<usize> {
     let mut expected: VecDeque<&str> = VecDeque::new();
-    for message in messages {
+    let mut whole = 0;
+    for (place, message) in messages.iter().enumerate() {
         match message.kind() {
             Kind::Tool => {
                 if expected.pop_front() != Some(message.fields().tool_call_id.as_str()) {
-                    return false;
+                    return None;
                 }
             }
             kind => {
                 if !expected.is_empty() {
-                    return false;
+                    return None;
                 }
+                // What came before is complete: results of it would have had to stand there.
+                whole = place;
                 if kind == Kind::Ai {
                     let fields = message.fields();
                     if !fields.invalid_tool_calls.is_empty() {
-                        return false;
+                        return None;
                     }
                     for call in &fields.tool_calls {
                         match call.id.as_deref() {
                             Some(id) if !id.trim().is_empty() && !call.name.trim().is_empty() => {
                                 expected.push_back(id);
                             }
-                            _ => return false,
+                            _ => return None,
                         }
                     }
                 }
             }
         }
     }
-    expected.is_empty()
+    expected.is_empty().then_some(whole)
 }
 
 /// The ai message with an id and a name for each of its calls, invalid ones among them with empty arguments.
@@ -293,5 +307,37 @@ mod tests {
             Some("deerflow_synthetic_tool_call_0_call_1")
         );
         assert_eq!(repair(&repaired), None);
+    }
+
+    #[test]
+    fn checking_from_the_known_prefix_finds_what_checking_all_finds() {
+        let mut random: u64 = 7;
+        let mut next = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let mut messages: Vec<Message> = Vec::new();
+            let mut known = 0;
+            for _ in 0..12 {
+                messages.push(match next(5) {
+                    0 => human("x"),
+                    1 => ai(&[]),
+                    2 => ai(&[("f", Some("c1"))]),
+                    3 => tool("c1", "1"),
+                    _ => tool("c2", "2"),
+                });
+                let all = sound_turns(&messages);
+                let rest = sound_turns(&messages[known..]);
+                assert_eq!(
+                    rest.map(|turns| known + turns),
+                    all,
+                    "{messages:?} from {known}"
+                );
+                known = all.unwrap_or(known);
+            }
+        }
     }
 }

@@ -10,7 +10,8 @@ use super::BoxFuture;
 use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
-use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
+use crate::protocol::message::{InvalidToolCall, ToolCall};
+use crate::state::transcript::Transcript;
 
 /// Who asks: the lead agent's own turn, or a middleware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,8 @@ pub struct ModelRequest {
     pub purpose: Purpose,
     /// System text; framework and operator text only.
     pub system: Option<Arc<str>>,
-    /// The transcript, without the system text. Shared with the thread; change it by `Arc::make_mut` or put another in
-    /// its place.
-    pub messages: Arc<Vec<Message>>,
+    /// The transcript, without the system text. Shared with the thread; a wrapper puts another in its place.
+    pub messages: Arc<Transcript>,
     /// Tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
     /// Which tool to call, if the agent is not free to choose.

@@ -10,6 +10,7 @@ mod overlay;
 pub mod reduce;
 pub mod reducers;
 pub mod thread;
+pub mod transcript;
 pub mod update;
 pub mod values;
 

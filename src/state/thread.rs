@@ -15,6 +15,7 @@ use super::messages::{
     Entry, MessageList, Target, allocate_ids, apply_coerced, apply_write, null_write,
 };
 use super::overlay::{MessageOverlay, Staging};
+use super::transcript::Transcript;
 use super::update::{StateUpdate, Write};
 use super::values::{ChannelOverlay, ChannelValues};
 use crate::protocol::error::{Error, ErrorCode};
@@ -48,7 +49,7 @@ pub struct ThreadState {
     /// Counts commits, so that an overlay is never used on another state than its own.
     version: u64,
     /// See [`ThreadState::transcript`].
-    transcript: OnceLock<Arc<Vec<Message>>>,
+    transcript: OnceLock<Arc<Transcript>>,
 }
 
 /// Changes on top of a [`ThreadState`] that are not committed. It belongs to the state it was first staged on, as it was
@@ -182,7 +183,7 @@ impl ThreadState {
 
     /// The messages that a model may see, in order: all but removals that a replace-all left in the list. Kept from call to
     /// call, so that a turn of a long thread costs what the turn adds.
-    fn transcript(&self) -> &Arc<Vec<Message>> {
+    fn transcript(&self) -> &Arc<Transcript> {
         self.transcript.get_or_init(|| {
             let messages = self.messages.iter().map(|slot| &slot.message);
             Arc::new(
@@ -363,7 +364,7 @@ impl<'a> View<'a> {
 
     /// The messages that a model may see, in order: all but removals that a replace-all left in the list. O(1) when
     /// nothing is pending and the last commits only appended.
-    pub fn transcript(&self) -> Arc<Vec<Message>> {
+    pub fn transcript(&self) -> Arc<Transcript> {
         if self.overlay.messages.is_empty() {
             return self.state.transcript().clone();
         }

@@ -130,12 +130,15 @@ fn parallel_calls_and_their_results_make_two_turns() {
             Message::new(fields)
         };
         let second = ModelRequest {
-            messages: Arc::new(vec![
-                message(Kind::Human, "weather in Paris"),
-                Message::new(answered),
-                result("call_weather", "12"),
-                result("call_add", "3"),
-            ]),
+            messages: Arc::new(
+                vec![
+                    message(Kind::Human, "weather in Paris"),
+                    Message::new(answered),
+                    result("call_weather", "12"),
+                    result("call_add", "3"),
+                ]
+                .into(),
+            ),
             ..first
         };
         let (reply, _) = ask_mock(&mock, stream, &second);

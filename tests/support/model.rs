@@ -18,7 +18,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Lead,
         system: None,
-        messages: Arc::new(messages),
+        messages: Arc::new(messages.into()),
         tools: Arc::new([]),
         tool_choice: None,
         attempt: 0,

@@ -42,7 +42,7 @@ pub fn calls(list: &[(&str, &str, Value)]) -> ModelReply {
 /// Answers the n-th ai turn of a transcript with the n-th reply; records every request.
 pub struct ScriptModel {
     replies: Vec<ModelReply>,
-    pub requests: Arc<Mutex<Vec<Arc<Vec<Message>>>>>,
+    pub requests: Arc<Mutex<Vec<Vec<Message>>>>,
 }
 
 impl ScriptModel {
@@ -65,7 +65,10 @@ impl ModelProvider for ScriptModel {
             .iter()
             .filter(|m| m.kind() == Kind::Ai)
             .count();
-        self.requests.lock().unwrap().push(request.messages.clone());
+        self.requests
+            .lock()
+            .unwrap()
+            .push(request.messages.to_vec());
         let reply = self.replies[turn % self.replies.len()].clone();
         if let Value::String(text) = &reply.content
             && !text.is_empty()
