@@ -32,7 +32,9 @@ fn main() {
             finish(&runtime, &agent, &thread);
         });
     }
-    turns();
+    if wanted("turns") {
+        turns();
+    }
     for (case, config) in [
         ("run_host_tool", r#"{"workers":0}"#),
         ("run_host_tool_workers", r#"{"workers":2}"#),
@@ -57,7 +59,9 @@ fn main() {
         });
     }
     hop();
-    many();
+    if wanted("200_runs") {
+        many();
+    }
 }
 
 /// The same replies for every agent here; a thread of any length gets them by turns.
@@ -111,6 +115,15 @@ fn answer_calls(runtime: &Runtime, queue: &Queue) {
     }
 }
 
+/// Whether the command line asks for this case, or for none in particular.
+fn wanted(case: &str) -> bool {
+    let mut names = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .peekable();
+    names.peek().is_none() || names.any(|name| name == case)
+}
+
 /// Median time of one call, in microseconds.
 fn median(mut once: impl FnMut()) -> f64 {
     for _ in 0..WARM {
@@ -130,7 +143,9 @@ fn median(mut once: impl FnMut()) -> f64 {
 }
 
 fn report(case: &str, once: impl FnMut()) {
-    print(case, median(once));
+    if wanted(case) {
+        print(case, median(once));
+    }
 }
 
 fn print(case: &str, us_per_run: f64) {
