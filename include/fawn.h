@@ -435,7 +435,7 @@ void fawn_buf_free(struct fawn_buf *buf);
  *
  * `channel`, `channel_len`: the name: "messages", "sandbox", "artifacts", "viewed_images", "todos", "goal", "promoted",
  * "delegations" or "skill_context".
- * `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}` (schema "reduce_request"). For "messages" also `"ids"` and
+ * `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}`. For "messages" also `"ids"` and
  * `"form"`: a value that an earlier call answered is fed back with `"form": "canonical"`.
  * `out`: the merged value, which you free.
  *
@@ -452,7 +452,7 @@ int32_t fawn_reduce(const char *channel,
 /**
  * Brings messages into canonical form: the layout in which threads, events and `fawn_reduce` have them. Gives no ids.
  *
- * `json`, `len`: `{"messages": [...]}` in any accepted form (schema "convert_request").
+ * `json`, `len`: `{"messages": [...]}` in any accepted form.
  * `out`: the array of canonical messages, which you free.
  *
  * Errors: as `fawn_reduce` for channel "messages".
@@ -481,11 +481,12 @@ int32_t fawn_runtime_new(uint32_t abi,
                          struct fawn_buf *err);
 
 /**
- * Tells a runtime to do something: `{"op": "reset_agent" | "reload_skills" | ...}` (schema "runtime_op").
+ * Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`.
  *
- * Returns when the op was taken, not when its effects have been seen. `out`: its answer, which you free.
+ * `out`: the op's answer, which you free.
  *
- * Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist.
+ * Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist,
+ * FAWN_ERR_UNSUPPORTED for one that this version does not have; FAWN_ERR_THREAD_BUSY; the option errors.
  */
 FAWN_API
 int32_t fawn_runtime_submit(fawn_runtime runtime,
@@ -494,13 +495,11 @@ int32_t fawn_runtime_submit(fawn_runtime runtime,
                             struct fawn_buf *out);
 
 /**
- * Facts and figures about a runtime: runs, queues, host calls that wait, living handles (schema "runtime_stats").
+ * Facts and figures about a runtime: runs, queues, host calls that wait, living handles.
  *
  * Works after shutdown too. `out`: the answer, which you free. Error: FAWN_ERR_HANDLE.
  */
-FAWN_API
-int32_t fawn_runtime_stats(fawn_runtime runtime,
-                           struct fawn_buf *out);
+FAWN_API int32_t fawn_runtime_stats(fawn_runtime runtime, struct fawn_buf *out);
 
 /**
  * Shuts a runtime down: cancels its runs, ends open host calls, saves what is to be saved, closes its queues.
@@ -509,7 +508,7 @@ int32_t fawn_runtime_stats(fawn_runtime runtime,
  * the runtime and its objects answers FAWN_ERR_CLOSED, except reading what is left in its queues and the results of
  * its runs. May be called again, by several threads at once, to wait once more.
  *
- * FAWN_OK: it is down; `out` says what was ended (schema "shutdown_report"), and you free it.
+ * FAWN_OK: it is down; `out` says what was ended, and you free it.
  * FAWN_TIMEOUT: it is still going down. Error: FAWN_ERR_HANDLE.
  */
 FAWN_API
@@ -546,8 +545,8 @@ int32_t fawn_assembly_new(fawn_runtime runtime,
                           struct fawn_buf *err);
 
 /**
- * What an assembly turned out to be: model, prompt hash, tools, order of middleware (schema "assembly_descriptor");
- * `null` for one that is a bare graph.
+ * What an assembly turned out to be: model, prompt hash, tools, order of middleware; or `null` for one that is
+ * a bare graph.
  *
  * `out`: the descriptor, which you free. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
  */
@@ -563,7 +562,7 @@ FAWN_API void fawn_assembly_free(fawn_assembly assembly);
 /**
  * Opens a thread of the runtime's store, or begins one.
  *
- * `json`, `len`: which (schema "thread_options"); `{}` begins a new one.
+ * `json`, `len`: which (schema "thread_open"); `{}` begins a new one.
  * `out`: the handle, which you free with fawn_thread_free; 0 on failure. `err`: the error object on failure.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
@@ -580,8 +579,8 @@ int32_t fawn_thread_open(fawn_runtime runtime,
 /**
  * Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
  *
- * `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint (schema "thread_updated"), which you
- * free.
+ * `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint's id and the warnings of the
+ * reducers, which you free.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_THREAD_BUSY while a run is in flight; the FAWN_ERR_JSON_* and option
  * errors; the errors of the reducers (-201 and below) with the path of the write; FAWN_ERR_STORE, FAWN_ERR_THREAD_STALE.
@@ -596,8 +595,8 @@ int32_t fawn_thread_update(fawn_thread thread,
 /**
  * Reads the state of a thread, as of its newest checkpoint or of a named one.
  *
- * `json`, `len`: what to read (schema "thread_state_request"); `{}` reads all channels of the newest.
- * `out`: the state (schema "thread_state"), which you free.
+ * `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
+ * `out`: the channels' values and the checkpoint they are of, which you free.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED, FAWN_ERR_UNKNOWN_CHECKPOINT; the FAWN_ERR_JSON_* and option errors;
  * FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. May be called while a run is in flight.
@@ -611,8 +610,8 @@ int32_t fawn_thread_state(fawn_thread thread,
 /**
  * Lists the checkpoints of a thread, newest first.
  *
- * `json`, `len`: which and how many (schema "thread_history_request"); `{}` is all.
- * `out`: the list (schema "thread_history"), which you free.
+ * `json`, `len`: which and how many (schema "thread_history_query"); `{}` is all.
+ * `out`: the list, which you free.
  *
  * Errors: as fawn_thread_state. May be called while a run is in flight.
  */
@@ -631,7 +630,7 @@ void fawn_thread_free(fawn_thread thread);
 /**
  * Makes a queue.
  *
- * `json`, `len`: its options (schema "queue_options"); `{}` is valid.
+ * `json`, `len`: its options (schema "queue_config"); `{}` is valid.
  * `out`: the handle, which you free with fawn_queue_free; 0 on failure. `err`: the error object on failure.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors.
@@ -675,10 +674,11 @@ int32_t fawn_queue_interrupt(fawn_queue queue);
  * Registers the function that is called when an empty queue gets something to take; NULL clears it.
  *
  * For hosts with an event loop of their own: the function tells the loop, and the loop calls fawn_queue_take with a
- * timeout of 0 until FAWN_TIMEOUT. Take once after registering: what was there before rings no bell.
+ * timeout of 0 until FAWN_TIMEOUT. If there is something to take already, the function is called at once.
  *
  * `wakeup(user_data)` is called on OS threads of the library, or inside a call of the host's own; at most once each time
- * the queue goes from empty to not empty; perhaps on several OS threads at once, perhaps before this function returns.
+ * the queue goes from empty to not empty, and when it is closed; perhaps on several OS threads at once, perhaps before
+ * this function returns.
  * It must return soon and must not unwind, longjmp or end the OS thread. It must not call the library: calls answer
  * FAWN_ERR_WRONG_THREAD, except for the _free functions.
  * `drop(user_data)`, if not NULL, is called exactly once when the registration has ended, because it was replaced or
@@ -735,8 +735,8 @@ int32_t fawn_run_start(fawn_assembly assembly,
  *
  * Returns when the op was taken, not when it has had its effect. `out`: its answer, which you free.
  *
- * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist; FAWN_ERR_CONFLICT for
- * one that does not fit what the run is doing.
+ * Errors: FAWN_ERR_HANDLE; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist, FAWN_ERR_UNSUPPORTED for one that this
+ * version does not have; the option errors.
  */
 FAWN_API
 int32_t fawn_run_submit(fawn_run run,
@@ -750,7 +750,7 @@ int32_t fawn_run_submit(fawn_run run,
  * `timeout_ms`: how long to wait: negative for ever, 0 not at all. May be called again, and by several OS threads: all
  * get the same result. `out`: the result, which you free. A run that failed is a result, and FAWN_OK.
  *
- * FAWN_TIMEOUT: it goes on. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
+ * FAWN_TIMEOUT: it goes on. FAWN_CLOSED: the runtime was freed and nobody drives it to its end. Error: FAWN_ERR_HANDLE.
  */
 FAWN_API
 int32_t fawn_run_wait(fawn_run run,
@@ -766,12 +766,13 @@ void fawn_run_free(fawn_run run);
 /**
  * Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool.
  *
- * `call_id`: from the "host_call" event. `json`, `len`: the part (schema "call_part").
+ * `call_id`: from the "host_call" event. `json`, `len`: the part.
  * FAWN_GONE: the call is over (cancelled, or its deadline passed); stop working on it. `err`: the error object on
  * failure.
  *
  * May be called from any OS thread, many times; parts of one call arrive in the order of the calls here.
- * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; the FAWN_ERR_JSON_* and option errors.
+ * Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; FAWN_ERR_BEHIND if the run has not yet taken what the
+ * call emitted before (wait, then try again); the FAWN_ERR_JSON_* and option errors.
  */
 FAWN_API
 int32_t fawn_call_emit(fawn_runtime runtime,
@@ -787,7 +788,7 @@ int32_t fawn_call_emit(fawn_runtime runtime,
  * "call_answer"). `err`: the error object on failure; the call is still open then.
  *
  * FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
- * FAWN_OK. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; the FAWN_ERR_JSON_* and option errors.
+ * FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.
  */
 FAWN_API
 int32_t fawn_call_finish(fawn_runtime runtime,

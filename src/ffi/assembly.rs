@@ -43,8 +43,8 @@ pub unsafe extern "C" fn fawn_assembly_new(
     })
 }
 
-/// What an assembly turned out to be: model, prompt hash, tools, order of middleware (schema "assembly_descriptor");
-/// `null` for one that is a bare graph.
+/// What an assembly turned out to be: model, prompt hash, tools, order of middleware; or `null` for one that is
+/// a bare graph.
 ///
 /// `out`: the descriptor, which you free. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
 #[unsafe(no_mangle)]

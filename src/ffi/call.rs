@@ -9,12 +9,13 @@ use crate::runtime::Runtime;
 
 /// Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool.
 ///
-/// `call_id`: from the "host_call" event. `json`, `len`: the part (schema "call_part").
+/// `call_id`: from the "host_call" event. `json`, `len`: the part.
 /// FAWN_GONE: the call is over (cancelled, or its deadline passed); stop working on it. `err`: the error object on
 /// failure.
 ///
 /// May be called from any OS thread, many times; parts of one call arrive in the order of the calls here.
-/// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; the FAWN_ERR_JSON_* and option errors.
+/// Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; FAWN_ERR_BEHIND if the run has not yet taken what the
+/// call emitted before (wait, then try again); the FAWN_ERR_JSON_* and option errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_call_emit(
     runtime: fawn_runtime,
@@ -38,7 +39,7 @@ pub unsafe extern "C" fn fawn_call_emit(
 /// "call_answer"). `err`: the error object on failure; the call is still open then.
 ///
 /// FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
-/// FAWN_OK. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; the FAWN_ERR_JSON_* and option errors.
+/// FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_call_finish(
     runtime: fawn_runtime,

@@ -28,7 +28,7 @@ pub(super) struct Queue {
 
 /// Makes a queue.
 ///
-/// `json`, `len`: its options (schema "queue_options"); `{}` is valid.
+/// `json`, `len`: its options (schema "queue_config"); `{}` is valid.
 /// `out`: the handle, which you free with fawn_queue_free; 0 on failure. `err`: the error object on failure.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors.
@@ -98,10 +98,11 @@ pub extern "C" fn fawn_queue_interrupt(queue: fawn_queue) -> i32 {
 /// Registers the function that is called when an empty queue gets something to take; NULL clears it.
 ///
 /// For hosts with an event loop of their own: the function tells the loop, and the loop calls fawn_queue_take with a
-/// timeout of 0 until FAWN_TIMEOUT. Take once after registering: what was there before rings no bell.
+/// timeout of 0 until FAWN_TIMEOUT. If there is something to take already, the function is called at once.
 ///
 /// `wakeup(user_data)` is called on OS threads of the library, or inside a call of the host's own; at most once each time
-/// the queue goes from empty to not empty; perhaps on several OS threads at once, perhaps before this function returns.
+/// the queue goes from empty to not empty, and when it is closed; perhaps on several OS threads at once, perhaps before
+/// this function returns.
 /// It must return soon and must not unwind, longjmp or end the OS thread. It must not call the library: calls answer
 /// FAWN_ERR_WRONG_THREAD, except for the _free functions.
 /// `drop(user_data)`, if not NULL, is called exactly once when the registration has ended, because it was replaced or

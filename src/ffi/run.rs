@@ -59,8 +59,8 @@ pub unsafe extern "C" fn fawn_run_start(
 ///
 /// Returns when the op was taken, not when it has had its effect. `out`: its answer, which you free.
 ///
-/// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist; FAWN_ERR_CONFLICT for
-/// one that does not fit what the run is doing.
+/// Errors: FAWN_ERR_HANDLE; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist, FAWN_ERR_UNSUPPORTED for one that this
+/// version does not have; the option errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_run_submit(
     run: fawn_run,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn fawn_run_submit(
 /// `timeout_ms`: how long to wait: negative for ever, 0 not at all. May be called again, and by several OS threads: all
 /// get the same result. `out`: the result, which you free. A run that failed is a result, and FAWN_OK.
 ///
-/// FAWN_TIMEOUT: it goes on. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
+/// FAWN_TIMEOUT: it goes on. FAWN_CLOSED: the runtime was freed and nobody drives it to its end. Error: FAWN_ERR_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_run_wait(run: fawn_run, timeout_ms: i64, out: *mut fawn_buf) -> i32 {
     // SAFETY: `out` is NULL or writable, by the contract of the header.

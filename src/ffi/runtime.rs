@@ -53,11 +53,12 @@ pub unsafe extern "C" fn fawn_runtime_new(
     })
 }
 
-/// Tells a runtime to do something: `{"op": "reset_agent" | "reload_skills" | ...}` (schema "runtime_op").
+/// Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`.
 ///
-/// Returns when the op was taken, not when its effects have been seen. `out`: its answer, which you free.
+/// `out`: the op's answer, which you free.
 ///
-/// Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist.
+/// Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist,
+/// FAWN_ERR_UNSUPPORTED for one that this version does not have; FAWN_ERR_THREAD_BUSY; the option errors.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_runtime_submit(
     runtime: fawn_runtime,
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn fawn_runtime_submit(
     })
 }
 
-/// Facts and figures about a runtime: runs, queues, host calls that wait, living handles (schema "runtime_stats").
+/// Facts and figures about a runtime: runs, queues, host calls that wait, living handles.
 ///
 /// Works after shutdown too. `out`: the answer, which you free. Error: FAWN_ERR_HANDLE.
 #[unsafe(no_mangle)]
@@ -92,7 +93,7 @@ pub unsafe extern "C" fn fawn_runtime_stats(runtime: fawn_runtime, out: *mut faw
 /// the runtime and its objects answers FAWN_ERR_CLOSED, except reading what is left in its queues and the results of
 /// its runs. May be called again, by several threads at once, to wait once more.
 ///
-/// FAWN_OK: it is down; `out` says what was ended (schema "shutdown_report"), and you free it.
+/// FAWN_OK: it is down; `out` says what was ended, and you free it.
 /// FAWN_TIMEOUT: it is still going down. Error: FAWN_ERR_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_runtime_shutdown(

@@ -16,7 +16,7 @@ pub type fawn_thread = u64;
 
 /// Opens a thread of the runtime's store, or begins one.
 ///
-/// `json`, `len`: which (schema "thread_options"); `{}` begins a new one.
+/// `json`, `len`: which (schema "thread_open"); `{}` begins a new one.
 /// `out`: the handle, which you free with fawn_thread_free; 0 on failure. `err`: the error object on failure.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
@@ -45,8 +45,8 @@ pub unsafe extern "C" fn fawn_thread_open(
 
 /// Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
 ///
-/// `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint (schema "thread_updated"), which you
-/// free.
+/// `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint's id and the warnings of the
+/// reducers, which you free.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_THREAD_BUSY while a run is in flight; the FAWN_ERR_JSON_* and option
 /// errors; the errors of the reducers (-201 and below) with the path of the write; FAWN_ERR_STORE, FAWN_ERR_THREAD_STALE.
@@ -69,8 +69,8 @@ pub unsafe extern "C" fn fawn_thread_update(
 
 /// Reads the state of a thread, as of its newest checkpoint or of a named one.
 ///
-/// `json`, `len`: what to read (schema "thread_state_request"); `{}` reads all channels of the newest.
-/// `out`: the state (schema "thread_state"), which you free.
+/// `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
+/// `out`: the channels' values and the checkpoint they are of, which you free.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED, FAWN_ERR_UNKNOWN_CHECKPOINT; the FAWN_ERR_JSON_* and option errors;
 /// FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. May be called while a run is in flight.
@@ -92,8 +92,8 @@ pub unsafe extern "C" fn fawn_thread_state(
 
 /// Lists the checkpoints of a thread, newest first.
 ///
-/// `json`, `len`: which and how many (schema "thread_history_request"); `{}` is all.
-/// `out`: the list (schema "thread_history"), which you free.
+/// `json`, `len`: which and how many (schema "thread_history_query"); `{}` is all.
+/// `out`: the list, which you free.
 ///
 /// Errors: as fawn_thread_state. May be called while a run is in flight.
 #[unsafe(no_mangle)]

@@ -125,3 +125,20 @@ fn every_schema_has_an_example() {
         );
     }
 }
+
+#[test]
+fn the_header_names_schemas_that_exist() {
+    let header = read("include/fawn.h");
+    // A doc comment may break the line between the two words.
+    let flat = header.replace("\n * ", " ");
+    let mut count = 0;
+    for part in flat.split("(schema \"").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(
+            SCHEMAS.iter().any(|schema| schema.name == name) || update(),
+            "{name}"
+        );
+        count += 1;
+    }
+    assert!(count > 10, "only {count} names were found");
+}
