@@ -3,8 +3,14 @@
 //! Prints one JSON object a line: `{"peer":"fawn","case":…,"us_per_run":…}`. Figures are medians; compare them only with
 //! what a peer does in the same go (`benches/peers/run.sh`).
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 #[path = "../tests/support/parts.rs"]
-#[allow(dead_code, reason = "shared with the tests, which use more of it")]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "shared with the tests, which use more of it"
+)]
 mod parts;
 
 use std::time::{Duration, Instant};

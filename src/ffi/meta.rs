@@ -60,6 +60,11 @@ pub unsafe extern "C" fn fawn_describe(
         if let Some(message) = what.strip_prefix("panic:") {
             panic!("{message}");
         }
+        #[cfg(feature = "test-panics")]
+        if let Some(point) = what.strip_prefix("arm:") {
+            crate::runtime::inject::arm(point);
+            return Ok(Answer::Done("{}".to_owned()));
+        }
         let living = || {
             let (count, bytes) = buffers::living();
             let handles = handle::living(None);

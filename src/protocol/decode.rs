@@ -420,6 +420,7 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(deny_unknown_fields)]
+    #[allow(dead_code, reason = "only whether it decodes matters")]
     struct Outer {
         items: Vec<Inner>,
         #[serde(default)]
@@ -427,6 +428,7 @@ mod tests {
     }
 
     #[derive(Debug)]
+    #[allow(dead_code, reason = "only whether it decodes matters")]
     struct Union(Inner);
 
     impl<'de> Deserialize<'de> for Union {

@@ -43,7 +43,7 @@ error_codes! {
     NotUtf8 = -103, "not_utf8";
     /// The caller was built against an ABI that this library does not serve.
     Abi = -104, "abi";
-    /// The process was forked after the library was loaded; the child may not use it.
+    /// The process was forked after the library was used; the child may not use it.
     Forked = -105, "forked";
     /// The library caught a panic of its own. The process and all other handles go on.
     Panic = -106, "panic";

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::Value;
 
 use super::events::RunEvents;
+use super::inject;
 use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::model::host::{check_delta, check_reply};
@@ -95,6 +96,7 @@ impl Calls {
         });
         let id = {
             let mut table = lock(&self.table);
+            inject::point("calls");
             if table.closed {
                 return Err(Error::new(ErrorCode::Closed, "the runtime was shut down"));
             }

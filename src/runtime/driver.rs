@@ -95,6 +95,11 @@ impl Driver {
         builder
             .thread_name("fawn")
             .thread_keep_alive(Duration::from_secs(10))
+            .on_thread_start(|| {
+                // Threads of the blocking pool are started by whoever needs one, the host's threads included.
+                os::block_signals();
+                super::guarded::quiet_thread();
+            })
             .enable_all();
         // Threads inherit the mask of the thread that starts them; ours take no signals.
         let runtime = os::with_signals_blocked(|| builder.build()).map_err(|error| {

@@ -5,6 +5,7 @@ mod driver;
 mod events;
 pub mod guarded;
 mod ids;
+pub mod inject;
 mod models;
 mod queue;
 mod run;
@@ -59,7 +60,7 @@ struct Inner {
     services: Arc<ThreadServices>,
     models: HashMap<String, ModelConfig>,
     calls: Arc<Calls>,
-    threads: Mutex<HashMap<Arc<str>, Weak<OpenThread>>>,
+    threads: Mutex<OpenThreads>,
     queues: Mutex<Vec<Weak<queue::Queue>>>,
     runs: Mutex<HashMap<Arc<str>, Arc<RunShared>>>,
     /// Told when a run leaves `runs`.
@@ -68,6 +69,29 @@ struct Inner {
     runs_started: AtomicU64,
     source: Arc<queue::EventSource>,
     closed: AtomicBool,
+}
+
+/// The threads that are open, by id. Entries of closed ones are swept when they may be half of the table.
+#[derive(Default)]
+struct OpenThreads {
+    open: HashMap<Arc<str>, Weak<OpenThread>>,
+    sweep_at: usize,
+}
+
+impl OpenThreads {
+    fn sweep(&mut self) {
+        if self.open.len() >= self.sweep_at {
+            self.open.retain(|_, thread| thread.strong_count() > 0);
+            self.sweep_at = 2 * self.open.len() + 64;
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.open
+            .values()
+            .filter(|thread| thread.strong_count() > 0)
+            .count()
+    }
 }
 
 impl Runtime {
@@ -151,10 +175,7 @@ impl Runtime {
             .iter()
             .filter(|queue| queue.strong_count() > 0)
             .count();
-        let threads = lock(&inner.threads)
-            .values()
-            .filter(|t| t.strong_count() > 0)
-            .count();
+        let threads = lock(&inner.threads).count();
         format!(
             "{{\"runs\":{{\"active\":{},\"started\":{}}},\"threads\":{threads},\"queues\":{queues},\
              \"open_calls\":{},\"handles\":{live}}}",
@@ -307,16 +328,12 @@ impl Runtime {
         };
         // The table is held while the store is read, so that two opens of one thread share what they read.
         let mut threads = lock(&self.0.threads);
-        let thread = match threads.get(&id).and_then(Weak::upgrade) {
+        let thread = match threads.open.get(&id).and_then(Weak::upgrade) {
             Some(thread) => thread,
             None => {
                 let thread = Arc::new(OpenThread::open(id.clone(), self.0.services.clone())?);
-                if threads.len()
-                    >= 2 * threads.values().filter(|t| t.strong_count() > 0).count() + 64
-                {
-                    threads.retain(|_, thread| thread.strong_count() > 0);
-                }
-                threads.insert(id, Arc::downgrade(&thread));
+                threads.sweep();
+                threads.open.insert(id, Arc::downgrade(&thread));
                 thread
             }
         };
@@ -490,7 +507,7 @@ impl Runtime {
         }
         let Delete { thread_id } = from_value(rest)?;
         let threads = lock(&self.0.threads);
-        let open = threads.get(thread_id.as_str()).and_then(Weak::upgrade);
+        let open = threads.open.get(thread_id.as_str()).and_then(Weak::upgrade);
         let holder = open.as_ref().map(|thread| lock(&thread.run));
         if holder
             .as_ref()
@@ -634,7 +651,7 @@ impl Thread {
     /// `fawn_thread_update`.
     ///
     /// # Errors
-    /// See [`OpenThread::update`]; `Closed`.
+    /// Those of decoding and of the fold, at the path of the fault; `ThreadBusy`; those of the store; `Closed`.
     pub fn update(&self, json: &str) -> Result<String, Error> {
         self.runtime.check_open()?;
         self.thread.update(json)
@@ -643,7 +660,7 @@ impl Thread {
     /// `fawn_thread_state`.
     ///
     /// # Errors
-    /// See [`OpenThread::state`]; `Closed`.
+    /// Those of decoding; `UnknownChannel`, `UnknownCheckpoint`; those of the store; `Closed`.
     pub fn state(&self, json: &str) -> Result<String, Error> {
         self.runtime.check_open()?;
         self.thread.state(json)
@@ -652,7 +669,7 @@ impl Thread {
     /// `fawn_thread_history`.
     ///
     /// # Errors
-    /// See [`OpenThread::history`]; `Closed`.
+    /// Those of decoding; `UnknownChannel`, `UnknownCheckpoint`; those of the store; `Closed`.
     pub fn history(&self, json: &str) -> Result<String, Error> {
         self.runtime.check_open()?;
         self.thread.history(json)

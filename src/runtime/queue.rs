@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use super::driver::Driver;
+use super::inject;
 use super::sync::{Answer, Wait, lock};
 use crate::protocol::config::{QueueConfig, Subscription};
 use crate::protocol::error::Error;
@@ -196,6 +197,7 @@ impl Queue {
     ) {
         let was_empty = {
             let mut state = lock(&self.state);
+            inject::point("queue");
             if state.closed {
                 return;
             }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::ids::Ids;
+use super::inject;
 use super::run::RunShared;
 use super::sync::{block_on, lock};
 use crate::ports::checkpoint::{
@@ -133,6 +134,7 @@ impl OpenThread {
                 }
                 prefix => error.below(prefix),
             })?;
+        inject::point("state");
         let delta = resident.state.delta(&overlay);
         let mut metadata = Map::new();
         if let Some(node) = as_node {
@@ -254,6 +256,7 @@ impl OpenThread {
 
     /// Stores a run's checkpoint; the caller commits the state afterwards.
     pub(super) async fn put(&self, checkpoint: NewCheckpoint) -> Result<(), Error> {
+        inject::point("store");
         let stored = self.services.store.put(&self.id, checkpoint).await;
         if let Err(error) = &stored
             && error.code == ErrorCode::ThreadStale
@@ -371,7 +374,7 @@ impl OpenThread {
             let upserted: Vec<_> = if net.reset {
                 view.messages().collect()
             } else {
-                net.upserted.iter().map(|(_, message)| message).collect()
+                net.upserted.values().collect()
             };
             let skip = selection
                 .last_messages

@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::events::RunEvents;
 use super::guarded::Guarded;
 use super::ids::Ids;
+use super::inject;
 use super::run::RunShared;
 use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
@@ -117,9 +118,11 @@ impl RunTask {
                 // Between steps; a machine that is at its end already stays as it is.
                 machine.cancel(None, Vec::new(), self.shared.cancel_reason());
             }
-            let step = self
-                .thread
-                .with_state(|state| machine.next_step(state, &mut ids));
+            let step = self.thread.with_state(|state| {
+                inject::point("agent");
+                machine.next_step(state, &mut ids)
+            });
+            inject::point("runtime");
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
@@ -418,6 +421,7 @@ impl NextModel for ModelChain<'_> {
                     outer.wrap_model_call(request, &mut next).await
                 }
                 None => {
+                    inject::point("model");
                     let reply = self.model.call_boxed(&request, &mut *self.sink).await?;
                     Ok(ModelResponse {
                         reply,
@@ -458,6 +462,7 @@ impl NextTool for ToolChain<'_> {
                     known.join(", ")
                 ));
             };
+            inject::point("tool");
             match entry.check.check(std::mem::take(&mut invocation.args)) {
                 Ok(args) => invocation.args = args,
                 Err(fault) => return ToolOutcome::Failed(fault),

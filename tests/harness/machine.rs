@@ -168,7 +168,7 @@ fn ex_1_the_loop_calls_model_tools_and_model_and_saves_after_input_and_each_step
 fn ex_2_before_hooks_run_in_order_and_after_hooks_in_reverse() {
     let log = Log::default();
     let mut parts = parts(ScriptModel::new(vec![says("done")]));
-    parts.middleware = vec![Noting::new("a", &log), Noting::new("b", &log)];
+    parts.middleware = vec![Noting::quiet("a", &log), Noting::quiet("b", &log)];
     run(parts, ThreadState::new(), hello(), 100);
     let expected = [
         "a.before_agent",
@@ -228,7 +228,10 @@ fn ex_4_a_jump_to_model_skips_the_rest_of_the_pass_and_enters_the_loop_again() {
         }
         Ok(HookOutput::Continue)
     };
-    parts.middleware = vec![Noting::new("a", &log), Noting::acting("b", &log, jump_once)];
+    parts.middleware = vec![
+        Noting::quiet("a", &log),
+        Noting::acting("b", &log, jump_once),
+    ];
     let done = run(parts, ThreadState::new(), hello(), 100);
     assert_eq!(done.texts(), ["human:hello", "ai:first", "ai:second"]);
     let after: Vec<_> = log
@@ -341,7 +344,7 @@ fn ex_7_an_answer_that_ends_the_run_passes_by_after_agent() {
             ..Default::default()
         })
     })];
-    parts.middleware = vec![Noting::new("a", &log)];
+    parts.middleware = vec![Noting::quiet("a", &log)];
     let done = run(parts, ThreadState::new(), hello(), 100);
     assert_eq!(done.outcome.status, RunStatus::Success);
     assert_eq!(done.texts(), ["human:hello", "ai:", "tool:bye"]);

@@ -1,5 +1,7 @@
 //! The harness through its Rust API: machines stepped by hand, and whole runs.
 
+#![allow(clippy::unwrap_used, reason = "a failed test says where")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -145,7 +145,7 @@ pub struct Noting {
 }
 
 impl Noting {
-    pub fn new(name: &str, log: &Log) -> Arc<dyn Middleware> {
+    pub fn quiet(name: &str, log: &Log) -> Arc<dyn Middleware> {
         Self::acting(name, log, |_, _| Ok(HookOutput::Continue))
     }
 

@@ -230,6 +230,10 @@ impl ListReplay {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are what is tested"
+)]
 mod tests {
     use super::*;
 
