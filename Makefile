@@ -55,9 +55,8 @@ VALGRIND := $(shell command -v valgrind >/dev/null && echo 1 || echo 0)
 test: need-build tools
 	@[ $(VALGRIND) = 1 ] || echo "valgrind is not installed: the C programs run without it"
 	FAWN_VALGRIND=$(VALGRIND) $(CARGO) test --features test-panics
-	@ln -sf libfawn.so $(DEBUG_LIB)/libfawn.so.0
 	@if python=$$(sh tests/differential/setup.sh 2>/dev/null); then \
-	  $$python tests/differential/run.py $(DEBUG_LIB)/libfawn.so --cases $(or $(CASES),20000); \
+	  $$python tests/differential/run.py $(DEBUG_LIB)/deps/libfawn.so --cases $(or $(CASES),20000); \
 	fi
 
 test-all: test asan tsan soak

@@ -126,6 +126,8 @@ fn run_program(name: &str) {
     if cfg!(feature = "test-panics") {
         command.env("FAWN_EXPECT_PANICS", "1");
     }
+    // cargo puts its own folders on this path, and what an earlier build left there would come before the rpath.
+    command.env("LD_LIBRARY_PATH", link_folder());
     // Into a file, so that a program that says much is not stopped by a pipe that nobody reads.
     let log = link_folder().join(format!("{name}.log"));
     let file = std::fs::File::create(&log).unwrap();
