@@ -64,6 +64,7 @@ fn main() {
             answer_calls(&runtime, &queue);
         });
     }
+    updates();
     hop();
     if wanted("200_runs") {
         many();
@@ -181,6 +182,39 @@ fn turns() {
     for (case, mut times) in [("turn_1", first), ("turn_60", sixtieth)] {
         times.sort();
         print(case, times[times.len() / 2].as_secs_f64() * 1e6);
+    }
+}
+
+/// One write of two messages with their JSON into threads of many lengths, checkpoint included.
+fn updates() {
+    if !wanted("update") {
+        return;
+    }
+    for length in [100, 1_000, 10_000, 100_000] {
+        let runtime = Runtime::new(r#"{"workers":0}"#).expect("a runtime");
+        let thread = runtime.open_thread("{}").expect("a thread");
+        let write = |count: usize| {
+            let messages: Vec<Value> = (0..count)
+                .map(|n| {
+                    let role = ["user", "ai"][n % 2];
+                    json!({"role": role, "content": "x".repeat(60)})
+                })
+                .collect();
+            json!({"values": {"messages": messages}}).to_string()
+        };
+        thread.update(&write(length)).expect("written");
+        let two = write(2);
+        let mut times: Vec<f64> = (0..15)
+            .map(|_| {
+                let start = Instant::now();
+                for _ in 0..200 {
+                    thread.update(&two).expect("written");
+                }
+                start.elapsed().as_secs_f64() * 1e6 / 200.0
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        print(&format!("update_{length}"), times[7]);
     }
 }
 

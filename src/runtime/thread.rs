@@ -16,8 +16,11 @@ use crate::ports::checkpoint::{
 use crate::ports::clock::Clock;
 use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::MAX_BYTES;
 use crate::protocol::run::{ThreadHistoryQuery, ThreadStateQuery, ThreadUpdate};
+use crate::protocol::scan::Scanner;
 use crate::state::channels::{CHANNELS, Channel};
+use crate::state::coerce;
 use crate::state::delta::{Seq, StateDelta};
 use crate::state::update::StateUpdate;
 use crate::state::{Overlay, Selection, ThreadState};
@@ -85,33 +88,11 @@ impl OpenThread {
     /// Those of decoding and of the fold, at the path of the fault; `ThreadBusy` while a run is in flight; those of the
     /// store. Nothing is changed then.
     pub fn update(&self, json: &str) -> Result<String, Error> {
-        let ThreadUpdate {
-            values,
-            writes,
+        let DecodedUpdate {
+            step,
+            prefix,
             as_node,
-        } = from_text(json)?;
-        let (step, prefix) = match (values, writes) {
-            (Some(values), None) => (vec![decode_update(values, "/values")?], "/values"),
-            (None, Some(writes)) => {
-                let decode = |(place, write)| decode_update(write, &format!("/writes/{place}"));
-                let step = writes.into_iter().enumerate().map(decode);
-                (step.collect::<Result<Vec<_>, _>>()?, "/writes")
-            }
-            (Some(_), Some(_)) => {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    "/writes",
-                    "give values or writes, not both",
-                ));
-            }
-            (None, None) => {
-                return Err(Error::at(
-                    ErrorCode::MissingMember,
-                    "/values",
-                    "an update needs values or writes",
-                ));
-            }
-        };
+        } = decode_thread_update(json)?;
         // Held to the end, so that no run starts in between.
         let run = lock(&self.run);
         if run.as_ref().is_some_and(|run| !run.has_ended()) {
@@ -430,6 +411,79 @@ impl NetChanges {
             self.channels[*channel as usize] = Some(value.clone().unwrap_or(Value::Null));
         }
     }
+}
+
+/// A decoded input of `fawn_thread_update`.
+struct DecodedUpdate {
+    step: Vec<StateUpdate>,
+    /// Where the writes stand in the input.
+    prefix: &'static str,
+    as_node: Option<String>,
+}
+
+fn decode_thread_update(json: &str) -> Result<DecodedUpdate, Error> {
+    if let Some(list) = messages_alone(json) {
+        let messages = coerce::write_text(list).map_err(|error| error.below("/values/messages"))?;
+        return Ok(DecodedUpdate {
+            step: vec![StateUpdate::messages(messages)],
+            prefix: "/values",
+            as_node: None,
+        });
+    }
+    let ThreadUpdate {
+        values,
+        writes,
+        as_node,
+    } = from_text(json)?;
+    let (step, prefix) = match (values, writes) {
+        (Some(values), None) => (vec![decode_update(values, "/values")?], "/values"),
+        (None, Some(writes)) => {
+            let decode = |(place, write)| decode_update(write, &format!("/writes/{place}"));
+            let step = writes.into_iter().enumerate().map(decode);
+            (step.collect::<Result<Vec<_>, _>>()?, "/writes")
+        }
+        (Some(_), Some(_)) => {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/writes",
+                "give values or writes, not both",
+            ));
+        }
+        (None, None) => {
+            return Err(Error::at(
+                ErrorCode::MissingMember,
+                "/values",
+                "an update needs values or writes",
+            ));
+        }
+    };
+    Ok(DecodedUpdate {
+        step,
+        prefix,
+        as_node,
+    })
+}
+
+/// The list in `{"values": {"messages": [ … ]}}`, the commonest update by far: its messages are read from the text
+/// without a tree of values between. `None` for every other input, sound or not.
+fn messages_alone(json: &str) -> Option<&str> {
+    if json.len() > MAX_BYTES {
+        return None;
+    }
+    let mut scanner = Scanner::new(json);
+    let enter = |scanner: &mut Scanner<'_>, name: &str| {
+        scanner.enter_object().ok()?;
+        (scanner.member(true).ok()??.text() == name).then_some(())
+    };
+    enter(&mut scanner, "values")?;
+    enter(&mut scanner, "messages")?;
+    if scanner.peek() != Some(b'[') {
+        return None;
+    }
+    let list = scanner.value().ok()?;
+    let closed = scanner.member(false).ok()?.is_none() && scanner.member(false).ok()?.is_none();
+    scanner.end().ok()?;
+    closed.then_some(list)
 }
 
 /// The refusal of a thread that a run holds.
