@@ -133,12 +133,21 @@ impl TestingConfig {
 
 /// Where ids come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IdsConfig {
-    /// Random.
-    #[default]
-    Random,
-    /// Counting up from here.
-    SequentialFrom(u64),
+pub struct IdsConfig {
+    /// Counting up instead of random.
+    pub is_sequential: bool,
+    /// Number of the first id, when counting.
+    pub first: u64,
+}
+
+impl IdsConfig {
+    /// Counting up from `first`.
+    pub fn counting(first: u64) -> Self {
+        IdsConfig {
+            is_sequential: true,
+            first,
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for IdsConfig {
@@ -150,8 +159,8 @@ impl<'de> Deserialize<'de> for IdsConfig {
         }
         let decoded = match Value::deserialize(deserializer)? {
             Value::String(name) => match name.as_str() {
-                "random" => Ok(IdsConfig::Random),
-                "sequential" => Ok(IdsConfig::SequentialFrom(1)),
+                "random" => Ok(IdsConfig::default()),
+                "sequential" => Ok(IdsConfig::counting(1)),
                 other => Err(Error::at(
                     ErrorCode::UnknownVariant,
                     "",
@@ -159,7 +168,7 @@ impl<'de> Deserialize<'de> for IdsConfig {
                 )),
             },
             value => from_value(value)
-                .map(|From { sequential_from }| IdsConfig::SequentialFrom(sequential_from)),
+                .map(|From { sequential_from }| IdsConfig::counting(sequential_from)),
         };
         decoded.map_err(|error| carry(&error))
     }

@@ -29,16 +29,14 @@ struct Counters {
 impl Ids {
     /// A source as configured; counting counts every kind of id.
     pub fn new(config: IdsConfig) -> Self {
-        let (sequential, before) = match config {
-            IdsConfig::Random => (false, 0),
-            IdsConfig::SequentialFrom(first) => (true, first.saturating_sub(1)),
-        };
+        let sequential = config.is_sequential;
+        let before = config.first.saturating_sub(1);
         Ids(Arc::new(Counters {
             sequential,
             messages: AtomicU64::new(before),
             runs: AtomicU64::new(before),
             threads: AtomicU64::new(before),
-            checkpoints: AtomicU64::new(if sequential { before } else { 0 }),
+            checkpoints: AtomicU64::new(before),
         }))
     }
 
@@ -127,7 +125,7 @@ mod tests {
 
     #[test]
     fn checkpoint_ids_grow_past_a_head_from_the_future() {
-        let ids = Ids::new(IdsConfig::Random);
+        let ids = Ids::new(IdsConfig::default());
         let first = ids.checkpoint(None);
         assert_eq!(first.get_version_num(), 6);
         let future = from_ticks(ticks_of(first) + (1 << 40), 0);
@@ -138,7 +136,7 @@ mod tests {
 
     #[test]
     fn deterministic_ids_count_from_one() {
-        let mut ids = Ids::new(IdsConfig::SequentialFrom(1));
+        let mut ids = Ids::new(IdsConfig::counting(1));
         assert_eq!(
             ids.checkpoint(None).to_string(),
             "00000000-0000-6001-8000-000000000000"
