@@ -89,10 +89,13 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 644 include/fawn.h $(DESTDIR)$(PREFIX)/include/
+	install -d $(DESTDIR)$(PREFIX)/share/fawn/schema
+	install -m 644 include/schema/*.schema.json $(DESTDIR)$(PREFIX)/share/fawn/schema/
+	install -m 644 $(RELEASE_LIB)/libfawn.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(RELEASE_LIB)/libfawn.so $(DESTDIR)$(PREFIX)/lib/libfawn.so.$(VERSION)
 	ln -sf libfawn.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/libfawn.so.0
 	ln -sf libfawn.so.0 $(DESTDIR)$(PREFIX)/lib/libfawn.so
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: fawn\nDescription: An agent harness that you link\nVersion: %s\nLibs: -L$${libdir} -lfawn\nCflags: -I$${includedir}\n' \
+	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: fawn\nDescription: An agent harness that you link\nVersion: %s\nLibs: -L$${libdir} -lfawn\nLibs.private: -lpthread -lm -ldl\nCflags: -I$${includedir}\n' \
 	  "$(PREFIX)" "$(VERSION)" > $(DESTDIR)$(PREFIX)/lib/pkgconfig/fawn.pc
 
 fmt:

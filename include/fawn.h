@@ -5,7 +5,8 @@
  * generated; change src/ffi instead.
  *
  * JSON goes in, JSON comes out. What a document looks like is said by JSON Schemas, named in the text below as
- * (schema "run_request"); fawn_describe("schema/run_request") answers one, and they are installed with this header.
+ * (schema "run_request"); fawn_describe("schema/run_request") answers one; make install puts them into
+ * share/fawn/schema.
  *
  * FIRST STEPS
  *
@@ -62,7 +63,9 @@
  * THREADS
  *
  * Every function may be called from any OS thread at any time, on the same object too. Only functions with a timeout_ms
- * parameter wait: negative for ever, 0 not at all. All others return at once.
+ * parameter wait: negative for ever, 0 not at all. All others return at once,
+ * but for the disk: with SQLite, fawn_thread_open, _update, _state, _history and fawn_runtime_submit read or write the file
+ * in the calling OS thread, and wait up to 10 seconds while another process holds its lock.
  *
  * Small stacks are enough: a call from an OS thread that has less than 256 KiB left, or from a fiber, is carried out on an
  * OS thread of the library while the caller waits, which costs some 50 microseconds.
@@ -146,7 +149,7 @@
 /* The caller was built against an ABI that this library does not serve. */
 #define FAWN_ERR_ABI (-104)
 
-/* The process was forked after the library was loaded; the child may not use it. */
+/* The process was forked after the library was used; the child may not use it. */
 #define FAWN_ERR_FORKED (-105)
 
 /* The library caught a panic of its own. The process and all other handles go on. */
@@ -593,7 +596,8 @@ int32_t fawn_thread_update(fawn_thread thread,
                            struct fawn_buf *out);
 
 /**
- * Reads the state of a thread, as of its newest checkpoint or of a named one.
+ * Reads the state of a thread, as of its newest checkpoint or of a named one. What another process has written since this
+ * one opened the thread is seen once a write has failed with FAWN_ERR_THREAD_STALE, or by a named checkpoint.
  *
  * `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
  * `out`: the channels' values and the checkpoint they are of, which you free.

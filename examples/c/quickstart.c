@@ -90,6 +90,7 @@ int main(int argc, char **argv) {
     snprintf(json, sizeof json, "{\"input\":{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}}", question);
     check(fawn_run_start(agent, thread, queue, json, FAWN_NTS, &run, &buf), &buf);
 
+    int failed = 0;
     for (int running = 1; running;) {
         check(fawn_queue_take(queue, -1, 1, &buf), &buf); /* one event, as [{...}] */
         const char *type = member(buf.data, "type");
@@ -104,7 +105,8 @@ int main(int argc, char **argv) {
             fawn_buf error = {0};
             check(fawn_call_finish(runtime, strtoull(member(buf.data, "call_id"), NULL, 10), json, FAWN_NTS, &error), &error);
         } else if (!strncmp(type, "\"run_end\"", 9)) {
-            if (strstr(buf.data, "\"error\":{")) printf("\n%s", buf.data);
+            failed = strstr(buf.data, "\"error\":{") != NULL;
+            if (failed) printf("\n%s", buf.data);
             running = 0;
         }
         fawn_buf_free(&buf);
@@ -115,5 +117,5 @@ int main(int argc, char **argv) {
     fawn_thread_free(thread);
     fawn_assembly_free(agent);
     fawn_runtime_free(runtime);
-    return 0;
+    return failed;
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ports::host::{HostCall, HostCallKind, HostReply};
 use crate::ports::tool::{Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::config::HostToolConfig;
-use crate::protocol::error::ErrorCode;
+use crate::protocol::decode::from_value;
+use crate::protocol::error::{Error, ErrorCode};
 use crate::state::update::StateUpdate;
 
 /// How long the host has unless the configuration says otherwise.
@@ -79,7 +81,12 @@ impl Tool for HostTool {
         loop {
             match handle.next().await {
                 Ok(HostReply::Emitted(value)) => run.host.emit_custom(&call_id, value),
-                Ok(HostReply::Answered(value)) => return answer(value),
+                Ok(HostReply::Answered(value)) => {
+                    return match answer(value) {
+                        Ok(answer) => ToolOutcome::Answer(answer),
+                        Err(error) => ToolOutcome::Failed(error.message),
+                    };
+                }
                 Ok(HostReply::Refused(message)) => return ToolOutcome::Failed(message),
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();
@@ -91,35 +98,44 @@ impl Tool for HostTool {
     }
 }
 
-/// Reads `{"content": …, "artifact"?: …, "update"?: {…}, "end_run"?: bool}`; any other value is the content itself.
-fn answer(value: Value) -> ToolOutcome {
-    let mut map = match value {
-        Value::Object(map) if map.contains_key("content") => map,
-        other => {
-            return ToolOutcome::Answer(ToolAnswer {
-                content: content(other),
-                ..ToolAnswer::default()
-            });
-        }
+/// Checks a tool's answer when the host hands it in, so that the host hears of a mistake at once and can mend it.
+///
+/// # Errors
+/// Those of decoding, with the path in the answer.
+pub fn check_answer(value: &Value) -> Result<(), Error> {
+    answer(value.clone()).map(|_| ())
+}
+
+/// Reads `{"content": …, "artifact"?: …, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
+/// content itself.
+fn answer(value: Value) -> Result<ToolAnswer, Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Answer {
+        content: Value,
+        #[serde(default)]
+        artifact: Value,
+        #[serde(default)]
+        update: Option<Value>,
+        #[serde(default)]
+        end_run: bool,
+    }
+    if value.get("content").is_none() {
+        return Ok(ToolAnswer {
+            content: content(value),
+            ..ToolAnswer::default()
+        });
+    }
+    let answer: Answer = from_value(value)?;
+    let update = match answer.update {
+        None => None,
+        Some(update) => Some(StateUpdate::decode(update).map_err(|error| error.below("/update"))?),
     };
-    let update = match map.shift_remove("update") {
-        None | Some(Value::Null) => None,
-        Some(update) => match StateUpdate::decode(update) {
-            Ok(update) => Some(update),
-            Err(error) => {
-                let path = error.path.unwrap_or_default();
-                return ToolOutcome::Failed(format!(
-                    "bad update at /ok/update{path}: {}",
-                    error.message
-                ));
-            }
-        },
-    };
-    ToolOutcome::Answer(ToolAnswer {
-        content: content(map.shift_remove("content").unwrap_or(Value::Null)),
-        artifact: map.shift_remove("artifact").unwrap_or(Value::Null),
+    Ok(ToolAnswer {
+        content: content(answer.content),
+        artifact: answer.artifact,
         update,
-        end_run: map.shift_remove("end_run") == Some(Value::Bool(true)),
+        end_run: answer.end_run,
     })
 }
 

@@ -122,7 +122,7 @@ impl RunMachine {
                     error: Some(failure.error),
                     cancel_reason: None,
                 };
-                self.keep_partial(&message_id, failure.partial.as_deref(), "error", end);
+                self.keep_partial(&message_id, failure.partial.as_deref(), PARTIAL_ERROR, end);
             }
         }
     }
@@ -181,7 +181,7 @@ impl RunMachine {
         };
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::AwaitModel(message_id) => {
-                self.keep_partial(&message_id, partial, "cancelled", end);
+                self.keep_partial(&message_id, partial, PARTIAL_CANCELLED, end);
             }
             Phase::AwaitTools(calls) => {
                 let ended = calls.into_iter().zip(finished);
@@ -225,9 +225,8 @@ impl RunMachine {
         match phase {
             Phase::Start(input) => {
                 let entry = match &input {
-                    // Going on from the stored state: open calls are run before the model is asked (LG-29).
-                    None if self.stopped_at_calls(state) => Phase::CallTools,
-                    _ => Phase::Hooks(Hook::BeforeAgent, 0),
+                    Some(_) => Phase::Hooks(Hook::BeforeAgent, 0),
+                    None => self.resume_at(state)?,
                 };
                 if let Some(input) = input {
                     state
@@ -555,13 +554,29 @@ impl RunMachine {
         Ok(())
     }
 
-    /// Whether the thread stands at an ai message with calls that nobody has run: an earlier run ended there.
-    fn stopped_at_calls(&self, state: &ThreadState) -> bool {
+    /// Where a run without input begins (LG-29): with the open calls that an earlier run left, at its end when the thread
+    /// stands at a whole answer, else with the model.
+    fn resume_at(&self, state: &ThreadState) -> Result<Phase, Error> {
         let view = state.view(&self.overlay);
-        let stopped = view
-            .last()
-            .is_some_and(|last| matches!(last.kind(), Kind::Ai | Kind::Tool));
-        stopped && !self.open_calls(state).calls.is_empty()
+        let Some(last) = view.last() else {
+            return Err(Error::at(
+                ErrorCode::MissingMember,
+                "/input",
+                "the thread has no messages to go on from, so the run needs an input",
+            ));
+        };
+        let stands_at_a_turn = matches!(last.kind(), Kind::Ai | Kind::Tool);
+        if stands_at_a_turn && !self.open_calls(state).calls.is_empty() {
+            return Ok(Phase::CallTools);
+        }
+        if last.kind() == Kind::Ai && !is_partial(last) {
+            return Ok(Phase::End(Box::new(End {
+                status: RunStatus::Success,
+                error: None,
+                cancel_reason: None,
+            })));
+        }
+        Ok(Phase::Hooks(Hook::BeforeAgent, 0))
     }
 
     /// The calls of the last ai message; `None` when there is no such message.
@@ -616,6 +631,16 @@ impl RunMachine {
         let error = Error::new(ErrorCode::Internal, format!("{what} came out of turn"));
         self.end(RunStatus::Error, Some(error));
     }
+}
+
+/// The finish reasons of replies that did not arrive whole.
+const PARTIAL_CANCELLED: &str = "cancelled";
+const PARTIAL_ERROR: &str = "error";
+
+/// Whether an ai message is what is left of a reply that did not arrive whole.
+fn is_partial(message: &Message) -> bool {
+    let reason = message.fields().response_metadata.get("finish_reason");
+    reason.is_some_and(|reason| reason == PARTIAL_CANCELLED || reason == PARTIAL_ERROR)
 }
 
 fn reply_fields(message_id: &Arc<str>, reply: ModelReply) -> Fields {

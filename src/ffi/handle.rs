@@ -154,7 +154,10 @@ fn split(kind: Kind, handle: u64) -> Result<Parts, Error> {
         };
         return Err(Error::new(
             ErrorCode::Handle,
-            format!("a {} handle is needed, this is {what}", kind.name()),
+            format!(
+                "a handle of kind {:?} is needed, this is {what}",
+                kind.name()
+            ),
         ));
     }
     let slot = (handle & ((1 << SLOT_BITS) - 1)) as u32;

@@ -67,7 +67,8 @@ pub unsafe extern "C" fn fawn_thread_update(
     })
 }
 
-/// Reads the state of a thread, as of its newest checkpoint or of a named one.
+/// Reads the state of a thread, as of its newest checkpoint or of a named one. What another process has written since this
+/// one opened the thread is seen once a write has failed with FAWN_ERR_THREAD_STALE, or by a named checkpoint.
 ///
 /// `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
 /// `out`: the channels' values and the checkpoint they are of, which you free.

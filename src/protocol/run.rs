@@ -82,7 +82,7 @@ pub struct ThreadHistoryQuery {
     /// At most so many checkpoints, newest first. Default: all.
     #[serde(default)]
     pub limit: Option<usize>,
-    /// Only checkpoints older than this one.
+    /// Only checkpoints older than this one; an id that is not on the thread is compared all the same.
     #[serde(default)]
     pub before: Option<String>,
     /// Whether to add each checkpoint's state as `values`. Default false.
@@ -95,10 +95,11 @@ pub struct ThreadHistoryQuery {
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// Channel writes that start the run, such as `{"messages":[{"role":"user","content":"…"}]}`. Null or absent: go on
-    /// from the thread's state.
+    /// from the thread's state; a thread that stands at a whole answer stays as it is, one without messages is an error.
     #[serde(default)]
     pub input: Option<Value>,
-    /// Id of the run, 1 to 255 bytes. Default: a fresh random id.
+    /// Id of the run, 1 to 255 bytes, unlike that of every run in flight; an id is not remembered once its run has ended.
+    /// Default: a fresh random id.
     #[serde(default)]
     pub run_id: Option<String>,
     /// Run options by key, for middleware.

@@ -12,6 +12,7 @@ use super::events::RunEvents;
 use super::inject;
 use super::queue::Queue;
 use super::sync::{Answer, lock};
+use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply};
@@ -160,8 +161,12 @@ impl Calls {
         let Some(slot) = self.find(id)? else {
             return Ok(Answer::Gone);
         };
-        if let (HostCallKind::Model, HostReply::Answered(value)) = (slot.kind, &reply) {
-            check_reply(value).map_err(|error| error.below("/ok"))?;
+        if let HostReply::Answered(value) = &reply {
+            let checked = match slot.kind {
+                HostCallKind::Model => check_reply(value),
+                HostCallKind::Tool => check_answer(value),
+            };
+            checked.map_err(|error| error.below("/ok"))?;
         }
         // Whoever takes the call out of the table is the one whose answer counts.
         if lock(&self.table).open.remove(&id).is_none() {

@@ -179,7 +179,7 @@ impl Runtime {
         format!(
             "{{\"runs\":{{\"active\":{},\"started\":{}}},\"threads\":{threads},\"queues\":{queues},\
              \"open_calls\":{},\"handles\":{live}}}",
-            lock(&inner.runs).len(),
+            inner.running().len(),
             inner.runs_started.load(Ordering::Relaxed),
             inner.calls.count(),
         )
@@ -190,13 +190,13 @@ impl Runtime {
     pub fn shutdown(&self, wait: Wait) -> Answer<String> {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
-        let running: Vec<Arc<RunShared>> = lock(&inner.runs).values().cloned().collect();
+        let running = inner.running();
         for run in &running {
             run.request_cancel(Some("the runtime was shut down".to_owned()));
         }
         inner.calls.close();
         let deadline = wait.deadline();
-        let done = if inner.driver.is_driven() && !running.is_empty() {
+        let done = if inner.driver.is_driven() && !lock(&inner.runs).is_empty() {
             let all = async {
                 loop {
                     let notified = inner.run_left.notified();
@@ -246,7 +246,7 @@ impl Runtime {
     pub fn close(&self) {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
-        let running: Vec<Arc<RunShared>> = lock(&inner.runs).values().cloned().collect();
+        let running = inner.running();
         for run in &running {
             run.request_cancel(Some("the runtime was freed".to_owned()));
         }
@@ -544,6 +544,15 @@ impl Inner {
         }
     }
 
+    /// The runs that have not ended.
+    fn running(&self) -> Vec<Arc<RunShared>> {
+        lock(&self.runs)
+            .values()
+            .filter(|run| !run.has_ended())
+            .cloned()
+            .collect()
+    }
+
     fn live_queues(&self) -> Vec<Arc<queue::Queue>> {
         lock(&self.queues)
             .iter()
@@ -580,11 +589,12 @@ impl Ending {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
-        // In this order: who hears of the end may start the next run at once.
+        // In this order: who hears of the end may start the next run, and finds the result, at once. The queues of a closed
+        // runtime close after the last event.
         self.shared.mark_ended();
+        self.shared.set_result(result.into());
         self.events.run_end(result);
         self.inner.leave(&self.shared);
-        self.shared.set_result(result.into());
     }
 }
 
@@ -608,8 +618,14 @@ fn checked_input(input: Value) -> Result<StateUpdate, Error> {
     for (channel, write) in &mut update.writes {
         if *channel == Channel::Messages
             && let Write::Value(value) = write
-            && !value.is_null()
         {
+            if value.is_null() {
+                return Err(Error::at(
+                    ErrorCode::NullWrite,
+                    "/input/messages",
+                    "messages is null; leave it out, or give a list",
+                ));
+            }
             let messages = crate::state::coerce::write(value)
                 .map_err(|error| error.below("/input/messages"))?;
             *write = Write::Messages(messages);

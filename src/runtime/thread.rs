@@ -124,8 +124,10 @@ impl OpenThread {
         let checkpoint = self.checkpoint(&resident, delta, Source::Update, None, metadata);
         let meta = checkpoint.meta.clone();
         if let Err(error) = block_on(self.services.store.put(&self.id, checkpoint)) {
-            resident.is_stale |= error.code == ErrorCode::ThreadStale;
-            return Err(error);
+            let is_stale = error.code == ErrorCode::ThreadStale;
+            resident.is_stale |= is_stale;
+            // The next call reads the thread again.
+            return Err(if is_stale { error.retryable() } else { error });
         }
         resident.state.commit(overlay);
         let answer = format!(

@@ -29,13 +29,25 @@ impl ArgumentCheck {
     pub fn compile(schema: &Value) -> Result<Self, Error> {
         #[cfg(feature = "schema-validation")]
         {
-            let validator = jsonschema::validator_for(schema).map_err(|error| {
-                Error::at(
+            let invalid = |path: &str, what: &str| {
+                Err(Error::at(
                     ErrorCode::AssemblyInvalid,
-                    "",
-                    format!("no JSON Schema: {error}"),
-                )
-            })?;
+                    path,
+                    format!("no JSON Schema: {what}"),
+                ))
+            };
+            if let Err(error) = jsonschema::meta::validate(schema) {
+                return invalid(error.instance_path().as_str(), &error.to_string());
+            }
+            let validator = match jsonschema::validator_for(schema) {
+                Ok(validator) => validator,
+                Err(error) => {
+                    return invalid(
+                        "",
+                        &format!("{error} (references to other documents are not followed)"),
+                    );
+                }
+            };
             Ok(ArgumentCheck { validator })
         }
         #[cfg(not(feature = "schema-validation"))]

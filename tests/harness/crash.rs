@@ -115,7 +115,9 @@ fn a_killed_process_loses_no_reported_step_and_the_next_one_goes_on() {
         let Ok(Answer::Done(end)) = run.wait(Wait::Forever) else {
             panic!("no result")
         };
-        assert!(end.contains("\"success\""), "{end}");
+        // A process killed before its first step was stored leaves nothing to go on from.
+        let is_empty = reported_in_all == 0 && end.contains("no messages to go on from");
+        assert!(end.contains("\"success\"") || is_empty, "{end}");
         let state: Value =
             serde_json::from_str(&thread.state(r#"{"channels":["messages"]}"#).unwrap()).unwrap();
         let messages = state["values"]["messages"].as_array().unwrap();

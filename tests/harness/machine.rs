@@ -416,6 +416,21 @@ fn lg_29_a_run_without_input_goes_on_with_the_open_calls() {
 }
 
 #[test]
+fn lg_29_a_run_without_input_asks_nothing_of_a_finished_thread_and_refuses_an_empty_one() {
+    let finished = run(with_tool(two_turns()), ThreadState::new(), hello(), 100);
+    let before = finished.texts();
+    let again = run(with_tool(two_turns()), finished.state, None, 100);
+    assert_eq!(again.outcome.status, RunStatus::Success);
+    assert_eq!((again.texts(), again.outcome.steps), (before, 0));
+    let empty = run(with_tool(two_turns()), ThreadState::new(), None, 100);
+    let error = empty.outcome.error.expect("an error");
+    assert_eq!(
+        (error.code, error.path.as_deref()),
+        (ErrorCode::MissingMember, Some("/input"))
+    );
+}
+
+#[test]
 fn calls_without_an_id_or_with_one_twice_get_ids_of_their_own() {
     let model = ScriptModel::new(vec![
         calls(&[

@@ -330,7 +330,7 @@ fn a_panicking_tool_or_model_is_an_error_and_the_thread_can_be_used_again() {
             panic!("inside the hook")
         })];
         let broken = runtime.compose(hook_panics).unwrap();
-        let end = result(&start(&runtime, &broken, &thread, None, &json!({})));
+        let end = result(&start(&runtime, &broken, &thread, None, &hello()));
         assert_eq!(
             (&end["status"], &end["error"]["code"]),
             (&json!("error"), &json!("panic"))
@@ -449,6 +449,97 @@ fn a_host_call_past_its_deadline_is_cancelled_and_the_model_is_told() {
             texts(&thread)
         );
     }
+}
+
+#[test]
+fn a_tools_answer_that_is_wrong_is_refused_and_the_call_stays_open() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = weather_agent(&runtime);
+        let (thread, queue) = (thread(&runtime, "t"), queue(&runtime));
+        start(&runtime, &agent, &thread, Some(&queue), &hello());
+        let call =
+            json!({"tool_calls": [{"name": "get_weather", "args": {"city": "x"}, "id": "c1"}]});
+        let mut replies = vec![json!("done"), call];
+        loop {
+            let Ok(Answer::Done(batch)) = queue.take(LONG, 1) else {
+                panic!("no events")
+            };
+            let event = serde_json::from_str::<Vec<Value>>(&batch)
+                .unwrap()
+                .remove(0);
+            if event["type"] == "run_end" {
+                break;
+            }
+            let Some(id) = event["data"]["call_id"].as_u64() else {
+                continue;
+            };
+            if event["data"]["kind"] == "model" {
+                let reply = json!({ "ok": replies.pop().unwrap() });
+                runtime.finish(id, &reply.to_string()).unwrap();
+                continue;
+            }
+            for (answer, code, path) in [
+                (
+                    json!({"content": "c", "update": {"nope": 1}}),
+                    ErrorCode::UnknownChannel,
+                    "/ok/update/nope",
+                ),
+                (
+                    json!({"content": "c", "update": 5}),
+                    ErrorCode::WrongType,
+                    "/ok/update",
+                ),
+                (
+                    json!({"content": "c", "end_run": "yes"}),
+                    ErrorCode::WrongType,
+                    "/ok/end_run",
+                ),
+                (
+                    json!({"content": "c", "atrifact": 1}),
+                    ErrorCode::UnknownMember,
+                    "/ok/atrifact",
+                ),
+            ] {
+                let error = runtime
+                    .finish(id, &json!({ "ok": answer }).to_string())
+                    .unwrap_err();
+                assert_eq!((error.code, error.path.as_deref()), (code, Some(path)));
+            }
+            assert_eq!(
+                runtime.finish(id, r#"{"ok":{"degrees":18}}"#),
+                Ok(Answer::Done(()))
+            );
+        }
+        assert_eq!(texts(&thread)[2], r#"tool:{"degrees":18}"#);
+    }
+}
+
+#[test]
+fn the_result_is_there_when_run_end_is_seen() {
+    let runtime = runtime(r#"{"workers":2}"#);
+    let agent = runtime
+        .compose(parts(ScriptModel::new(vec![says("done")])))
+        .unwrap();
+    let queue = queue(&runtime);
+    for n in 0..300 {
+        let thread = thread(&runtime, &format!("t{n}"));
+        let run = start(&runtime, &agent, &thread, Some(&queue), &hello());
+        let _ = events(&queue);
+        assert!(
+            matches!(run.wait(Wait::For(Duration::ZERO)), Ok(Answer::Done(_))),
+            "run {n}"
+        );
+        assert!(
+            runtime.stats("[]").contains(r#""active":0"#),
+            "{}",
+            runtime.stats("[]")
+        );
+    }
+    assert_eq!(
+        runtime.shutdown(LONG),
+        Answer::Done(r#"{"runs_cancelled":0}"#.to_owned())
+    );
 }
 
 #[test]
