@@ -13,6 +13,7 @@ help:
 	@echo "make lib       release build: target/release/libfawn.so, .a"
 	@echo "make test      set up and run all tests"
 	@echo "make test-all  also sanitizers, a soak and long random runs"
+	@echo "make asan, make tsan, make soak: address sanitizer, thread sanitizer (installs clang on Debian), 50000 runs in one process"
 	@echo "make bench     benchmarks, and peers in the same go"
 	@echo "make install   PREFIX=/usr/local: library, header, pkg-config file"
 	@echo "make ci        what CI runs"
@@ -82,7 +83,7 @@ tsan: need-build
 
 # Memory, open files and OS threads of one process stay where they are over so many runs.
 soak: need-build
-	FAWN_SOAK=$(or $(SOAK),50000) $(CARGO) test --release --test abi -- --exact soak
+	FAWN_SOAK=$(or $(RUNS),50000) $(CARGO) test --release --test abi -- --exact soak
 
 bench: lib
 	$(CARGO) bench --bench fold --bench run --bench store --bench sse

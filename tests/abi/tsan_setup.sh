@@ -1,6 +1,7 @@
 #!/bin/sh
 # Gets what the thread sanitizer needs and prints the C compiler to use with it: a clang that has the sanitizer's runtime
-# (installed with apt when this is root on a Debian, along with the tool that finds the names for its reports), and the source of std (by rustup), which is built with the sanitizer too.
+# (installed with apt when this is root on a Debian, along with the tool that names the places in its reports), and the
+# source of std (by rustup), which is built with the sanitizer too.
 # Exit code 1, with what is missing, when it cannot be had.
 set -u
 folder=$(mktemp -d)
