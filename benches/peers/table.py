@@ -12,6 +12,8 @@ def time(us: float) -> str:
 
 def main() -> None:
     lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
+    # Cases with a unit of their own have no peer.
+    lines = [line for line in lines if "us_per_run" in line]
     ours = {line["case"]: line["us_per_run"] for line in lines if line["peer"] == "fawn"}
     rows = [("case", "who", "version", "median", "samples", "peer / fawn")]
     for case in dict.fromkeys(line["case"] for line in lines):
