@@ -73,6 +73,21 @@ pub fn quote(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }
 
+/// Adds a number in decimal; what the formatter does, at a fraction of its cost.
+pub fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [0_u8; 20];
+    let mut from = digits.len();
+    loop {
+        from -= 1;
+        digits[from] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend(digits[from..].iter().map(|digit| char::from(*digit)));
+}
+
 /// Escapes one member name for a JSON pointer.
 pub fn pointer_token(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use uuid::fmt::Hyphenated;
 
 use super::queue::{Body, EventSource, Queue, Weight};
 use crate::agent::step::Note;
@@ -11,7 +12,7 @@ use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
 use crate::ports::model::{ModelDelta, Usage};
-use crate::protocol::json::quote;
+use crate::protocol::json::{push_number, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::state::update::{StateUpdate, Write};
@@ -102,11 +103,22 @@ impl RunEvents {
                 args,
             } => {
                 self.json("message_delta", Weight::Ordinary, || {
-                    json!({
-                        "message_id": &**message_id,
-                        "tool_call": {"index": index, "id": id, "name": name, "args": args},
-                    })
-                    .to_string()
+                    let or_null = |text: Option<String>| {
+                        text.map_or_else(|| "null".to_owned(), |text| quote(&text))
+                    };
+                    let mut text = String::with_capacity(160 + args.len());
+                    text.push_str("{\"message_id\":");
+                    text.push_str(&quote(message_id));
+                    text.push_str(",\"tool_call\":{\"index\":");
+                    push_number(&mut text, index.into());
+                    text.push_str(",\"id\":");
+                    text.push_str(&or_null(id));
+                    text.push_str(",\"name\":");
+                    text.push_str(&or_null(name));
+                    text.push_str(",\"args\":");
+                    text.push_str(&quote(&args));
+                    text.push_str("}}");
+                    text
                 });
             }
         }
@@ -158,21 +170,27 @@ impl RunEvents {
     /// `checkpoint`: a step is stored.
     pub fn checkpoint(&self, meta: &CheckpointMeta) {
         self.json("checkpoint", Weight::Ordinary, || {
-            let mut text = format!(
-                "{{\"checkpoint_id\":\"{}\",\"parent_checkpoint_id\":",
-                meta.id
-            );
-            // Writing to a String cannot fail.
-            let _ = match meta.parent {
-                Some(parent) => write!(text, "\"{parent}\""),
-                None => write!(text, "null"),
-            };
-            let _ = write!(
-                text,
-                ",\"step\":{},\"source\":\"{}\"}}",
-                meta.step,
-                meta.source.name()
-            );
+            let mut id = [0; Hyphenated::LENGTH];
+            let mut text = String::with_capacity(160);
+            text.push_str("{\"checkpoint_id\":\"");
+            text.push_str(meta.id.hyphenated().encode_lower(&mut id));
+            text.push_str("\",\"parent_checkpoint_id\":");
+            match meta.parent {
+                Some(parent) => {
+                    text.push('"');
+                    text.push_str(parent.hyphenated().encode_lower(&mut id));
+                    text.push('"');
+                }
+                None => text.push_str("null"),
+            }
+            text.push_str(",\"step\":");
+            if meta.step < 0 {
+                text.push('-');
+            }
+            push_number(&mut text, meta.step.unsigned_abs());
+            text.push_str(",\"source\":\"");
+            text.push_str(meta.source.name());
+            text.push_str("\"}");
             text
         });
     }

@@ -4,7 +4,6 @@
 //! (host calls, ends, gaps) are always taken. A lossy queue drops the rest instead and says so with a `gap` event.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use super::inject;
 use super::sync::{Answer, Wait, lock};
 use crate::protocol::config::{QueueConfig, Subscription};
 use crate::protocol::error::Error;
-use crate::protocol::json::quote;
+use crate::protocol::json::{push_number, quote};
 use crate::protocol::time::Timestamp;
 
 /// Events that may wait unless the configuration says otherwise.
@@ -104,13 +103,15 @@ impl Event {
     }
 
     fn write(&self, out: &mut String) {
-        // Writing to a String cannot fail.
-        let _ = write!(out, "{{\"seq\":{},{}", self.seq, self.source.envelope);
-        let _ = write!(
-            out,
-            "\"type\":\"{}\",\"at\":\"{}\",\"data\":",
-            self.kind, self.at
-        );
+        out.push_str("{\"seq\":");
+        push_number(out, self.seq);
+        out.push(',');
+        out.push_str(&self.source.envelope);
+        out.push_str("\"type\":\"");
+        out.push_str(self.kind);
+        out.push_str("\",\"at\":\"");
+        self.at.push_to(out);
+        out.push_str("\",\"data\":");
         match &self.body {
             Body::Json(data) => out.push_str(data),
             Body::Delta {
@@ -118,12 +119,13 @@ impl Event {
                 member,
                 text,
             } => {
-                let _ = write!(
-                    out,
-                    "{{\"message_id\":{},\"{member}\":{}}}",
-                    quote(message_id),
-                    quote(text)
-                );
+                out.push_str("{\"message_id\":");
+                out.push_str(&quote(message_id));
+                out.push_str(",\"");
+                out.push_str(member);
+                out.push_str("\":");
+                out.push_str(&quote(text));
+                out.push('}');
             }
         }
         out.push('}');
