@@ -207,7 +207,7 @@ def report(fawn: Fawn, case: dict[str, Any], found: str, reason: str | None, ind
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("library", nargs="?", default=os.environ.get("FAWN_LIB"))
+    parser.add_argument("lib", metavar="library", nargs="?", default=os.environ.get("FAWN_LIB"))
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--seconds", type=float, default=300, help="stop after this time with what was compared")
@@ -218,7 +218,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    if not args.library:
+    if not args.lib:
         print("no library: give its path, or set FAWN_LIB", file=sys.stderr)
         return 2
     # Lone surrogates, which the reference lets through, cannot be printed as they are.
@@ -239,7 +239,7 @@ def main() -> int:
 
 def compare_cases(args: argparse.Namespace, seed: int, at: Any) -> int:
     """Compares until enough cases agreed, one differs, or the time is up. `at` holds the number of the case at work."""
-    fawn = Fawn(args.library)
+    fawn = Fawn(args.lib)
     reference.check()
     print(f"fawn {fawn.version()} against LangGraph, seed {seed}", flush=True)
 

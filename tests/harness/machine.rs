@@ -57,18 +57,22 @@ impl fawn::ports::model::DeltaSink for NoSink {
     }
 }
 
-/// Steps a run to its end. Wrap hooks are the driver's business and do not run here.
-fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, limit: u32) -> Done {
-    let assembly = assembly(parts);
-    let options = RunOptions {
+/// A run that saves after each step and that nobody listens to.
+fn options(input: Option<StateUpdate>, recursion_limit: u32) -> RunOptions {
+    RunOptions {
         input,
         facts: RunFacts::default(),
         context: run_context(),
-        recursion_limit: limit,
+        recursion_limit,
         save_each_step: true,
         notes: false,
-    };
-    let mut machine = RunMachine::new(assembly.clone(), options);
+    }
+}
+
+/// Steps a run to its end. Wrap hooks are the driver's business and do not run here.
+fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, limit: u32) -> Done {
+    let assembly = assembly(parts);
+    let mut machine = RunMachine::new(assembly.clone(), options(input, limit));
     let mut done = Done {
         outcome: Outcome {
             status: RunStatus::Pending,
@@ -520,15 +524,7 @@ fn m11_writes_of_parallel_tools_merge_in_the_order_of_the_calls() {
 #[test]
 fn a_cancelled_reply_keeps_its_text_and_none_of_its_calls() {
     let assembly = assembly(parts(ScriptModel::new(vec![says("never")])));
-    let options = RunOptions {
-        input: hello(),
-        facts: RunFacts::default(),
-        context: run_context(),
-        recursion_limit: 100,
-        save_each_step: true,
-        notes: false,
-    };
-    let mut machine = RunMachine::new(assembly, options);
+    let mut machine = RunMachine::new(assembly, options(hello(), 100));
     let (mut state, mut ids) = (ThreadState::new(), SequentialIds::default());
     let status = loop {
         match machine.next_step(&state, &mut ids) {
@@ -561,15 +557,7 @@ fn a_cancelled_reply_keeps_its_text_and_none_of_its_calls() {
 #[test]
 fn a_failed_save_ends_the_run_and_leaves_the_state_as_it_was() {
     let assembly = assembly(parts(ScriptModel::new(vec![says("done")])));
-    let options = RunOptions {
-        input: hello(),
-        facts: RunFacts::default(),
-        context: run_context(),
-        recursion_limit: 100,
-        save_each_step: true,
-        notes: false,
-    };
-    let mut machine = RunMachine::new(assembly, options);
+    let mut machine = RunMachine::new(assembly, options(hello(), 100));
     let (state, mut ids) = (ThreadState::new(), SequentialIds::default());
     assert!(matches!(
         machine.next_step(&state, &mut ids),
