@@ -87,7 +87,7 @@ impl Tool for HostTool {
                         Err(error) => ToolOutcome::Failed(error.message),
                     };
                 }
-                Ok(HostReply::Refused(message)) => return ToolOutcome::Failed(message),
+                Ok(HostReply::Refused(refusal)) => return ToolOutcome::Failed(refusal.message),
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();
                     return ToolOutcome::Failed(format!("no answer within {seconds} s"));

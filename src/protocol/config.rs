@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
 use super::model::{OpenAiConfig, ScriptedConfig};
+use super::model_entry::ModelEntry;
 use super::time::Timestamp;
 
 /// Most worker threads a runtime may have.
@@ -66,7 +67,11 @@ impl RuntimeConfig {
                     format!("a second model is named {:?}", model.name),
                 ));
             }
-            model.model.validate().map_err(|error| error.below(&at))?;
+            let is_known = |name: &str| self.models.iter().any(|known| known.name == name);
+            let checked = model.model.validate();
+            checked
+                .and_then(|()| model.model.check_names(&is_known))
+                .map_err(|error| error.below(&at))?;
         }
         if let Some(testing) = &self.testing {
             testing
@@ -277,7 +282,7 @@ pub struct NamedModel {
     /// Name.
     pub name: String,
     /// The model.
-    pub model: ModelConfig,
+    pub model: ModelEntry,
 }
 
 impl<'de> Deserialize<'de> for NamedModel {
@@ -308,7 +313,7 @@ impl JsonSchema for NamedModel {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = ModelConfig::json_schema(generator);
+        let mut schema = ModelEntry::json_schema(generator);
         let name =
             json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
         for variant in schema
@@ -390,7 +395,7 @@ pub enum ModelRef {
     /// Name of a model of the runtime.
     Named(String),
     /// A model of this assembly alone.
-    Inline(Box<ModelConfig>),
+    Inline(Box<ModelEntry>),
 }
 
 impl<'de> Deserialize<'de> for ModelRef {
@@ -412,7 +417,7 @@ impl JsonSchema for ModelRef {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "description": "A model given in place, or the name of one of the runtime's.",
-            "anyOf": [{"type": "string"}, generator.subschema_for::<ModelConfig>()],
+            "anyOf": [{"type": "string"}, generator.subschema_for::<ModelEntry>()],
         })
     }
 }

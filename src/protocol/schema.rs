@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::config::{AssemblyConfig, ModelConfig, QueueConfig, RuntimeConfig};
+use super::config::{AssemblyConfig, QueueConfig, RuntimeConfig};
 use super::decode::from_text;
 use super::error::{Error, ErrorCode};
 use super::json::parse;
+use super::model_entry::ModelEntry;
 use super::run::{
     RunOp, RunRequest, ThreadHistoryQuery, ThreadOpen, ThreadStateQuery, ThreadUpdate,
 };
@@ -63,8 +64,8 @@ pub const SCHEMAS: &[Schema] = &[
     Schema {
         name: "model_config",
         summary: "A model: part of a runtime_config or an assembly_config.",
-        schema: of::<ModelConfig>,
-        round_trip: Some(|text| taken::<ModelConfig>(text, ModelConfig::validate)),
+        schema: of::<ModelEntry>,
+        round_trip: Some(|text| taken::<ModelEntry>(text, ModelEntry::validate)),
     },
     Schema {
         name: "assembly_config",
@@ -239,6 +240,14 @@ const EVENT_TYPES: &[(&str, &str)] = &[
         "A piece of a reply: message_id, and text, reasoning or tool_call.",
     ),
     (
+        "model_attempt",
+        "An attempt of a model call failed: message_id (null when a middleware asked), model, attempt (from 1, for each model), max_attempts, error, next (retry, fallback or none), wait_ms before a retry, next_model of a fallback. An attempt that succeeds has no such event.",
+    ),
+    (
+        "stream_reset",
+        "What was streamed of a reply is void, another attempt begins: message_id.",
+    ),
+    (
         "message",
         "A whole message that a node wrote, stored: node, message.",
     ),
@@ -312,7 +321,18 @@ fn call_answer() -> Value {
                     {
                         "type": "object",
                         "required": ["message"],
-                        "properties": {"message": {"type": "string"}},
+                        "properties": {
+                            "message": {"type": "string"},
+                            "retryable": {
+                                "description": "For a model: whether asking again may help. Default false.",
+                                "type": ["boolean", "null"],
+                            },
+                            "retry_after_ms": {
+                                "description": "For a model: how long to wait before asking again.",
+                                "type": ["integer", "null"],
+                                "minimum": 0,
+                            },
+                        },
                     },
                 ],
             },
@@ -346,6 +366,10 @@ fn error_object() -> Value {
             "retryable": {
                 "description": "Whether the same call may succeed later.",
                 "type": "boolean",
+            },
+            "http_status": {
+                "description": "The HTTP status that a model endpoint answered with; absent when none did.",
+                "type": "integer",
             },
             "cause": {
                 "description": "What lay behind it, outermost first.",

@@ -10,6 +10,7 @@ mod crash;
 mod faults;
 mod golden;
 mod machine;
+mod retry;
 mod runs;
 
 use support::{host, parts};

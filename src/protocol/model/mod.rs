@@ -1,12 +1,14 @@
 //! Configuration of model providers: what a host writes to name a model and how to reach it.
 
 mod openai;
+mod retry;
 mod scripted;
 mod secret;
 
 use serde_json::Number;
 
 pub use openai::{OpenAiConfig, TlsConfig};
+pub use retry::{MAX_RETRIES, RetryConfig};
 pub use scripted::{
     Chunks, ModelFault, ReplyContent, ScriptedConfig, ScriptedError, ScriptedInvalidToolCall,
     ScriptedReply, ScriptedToolCall, ScriptedUsage, check_replies,
