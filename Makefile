@@ -48,6 +48,7 @@ demo: $(BUILD)/quickstart $(BUILD)/reducers $(BUILD)/two_runs
 # Servers and packages that the tests need; what cannot be had is said, and its tests are skipped.
 tools:
 	@sh tests/aimock/setup.sh || echo "skipping the tests against aimock"
+	@sh tests/llmock/setup.sh >/dev/null || echo "skipping the tests against llmock"
 	@sh tests/differential/setup.sh >/dev/null || echo "skipping the comparison with LangGraph"
 
 # The sanitizer that needs no special build runs the C programs when it is installed.

@@ -9,6 +9,7 @@ mod aimock;
 mod crash;
 mod faults;
 mod golden;
+mod llmock;
 mod machine;
 mod retry;
 mod runs;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware};
 use fawn::ports::model::{ModelRequest, Purpose};
-use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread, Wait};
+use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 
 use crate::parts::{Log, Noting, ScriptModel, parts, says};
@@ -13,124 +13,9 @@ use crate::support::host::run_context;
 use crate::support::http_server::{
     DONE, Server, Step, chunked_stream, json_answer, send, stop_event, stream_head, text_event,
 };
+use crate::support::talk::{LONG, Talk};
 
-const LONG: Wait = Wait::For(Duration::from_secs(30));
 const WORKERS: [u32; 2] = [0, 2];
-
-/// A runtime with one agent, one thread and one queue.
-struct Talk {
-    runtime: Runtime,
-    assembly: Assembly,
-    thread: Thread,
-    queue: Queue,
-}
-
-/// What one run did.
-struct Told {
-    events: Vec<Value>,
-    took: Duration,
-}
-
-impl Talk {
-    fn new(workers: u32, model: Value) -> Talk {
-        Talk::with_models(workers, &json!([]), model)
-    }
-
-    fn with_models(workers: u32, models: &Value, model: Value) -> Talk {
-        let config = json!({ "workers": workers, "models": models });
-        let runtime = Runtime::new(&config.to_string()).unwrap();
-        let assembly = json!({ "model": model }).to_string();
-        Talk {
-            assembly: runtime.new_assembly(&assembly).unwrap(),
-            thread: runtime.open_thread("{}").unwrap(),
-            queue: runtime.new_queue("{}").unwrap(),
-            runtime,
-        }
-    }
-
-    fn start(&self, request: Value) -> Run {
-        let mut request = request;
-        request["input"] = json!({"messages": [{"role": "user", "content": "hello"}]});
-        self.runtime
-            .start_run(
-                &self.assembly,
-                &self.thread,
-                Some(&self.queue),
-                &request.to_string(),
-            )
-            .unwrap()
-    }
-
-    fn next(&self) -> Value {
-        let Ok(Answer::Done(batch)) = self.queue.take(LONG, 1) else {
-            panic!("no events")
-        };
-        serde_json::from_str::<Vec<Value>>(&batch)
-            .unwrap()
-            .remove(0)
-    }
-
-    fn say(&self, request: Value) -> Told {
-        let begun = Instant::now();
-        let _run = self.start(request);
-        let mut events = Vec::new();
-        while events
-            .last()
-            .is_none_or(|event: &Value| event["type"] != "run_end")
-        {
-            events.push(self.next());
-        }
-        Told {
-            events,
-            took: begun.elapsed(),
-        }
-    }
-
-    /// Contents of the thread's messages.
-    fn texts(&self) -> Vec<String> {
-        let state: Value = serde_json::from_str(&self.thread.state("{}").unwrap()).unwrap();
-        let messages = state["values"]["messages"].as_array().unwrap().clone();
-        messages
-            .iter()
-            .map(|message| message["content"].as_str().unwrap().to_owned())
-            .collect()
-    }
-}
-
-impl Told {
-    fn end(&self) -> &Value {
-        &self.events.last().unwrap()["data"]
-    }
-
-    fn of_type(&self, name: &str) -> Vec<&Value> {
-        let named = self.events.iter().filter(|event| event["type"] == name);
-        named.map(|event| &event["data"]).collect()
-    }
-
-    /// What a host shows that appends deltas and honours resets.
-    fn shown(&self) -> String {
-        let mut shown = String::new();
-        for event in &self.events {
-            match event["type"].as_str().unwrap() {
-                "stream_reset" => shown.clear(),
-                "message_delta" => {
-                    shown.push_str(event["data"]["text"].as_str().unwrap_or_default());
-                }
-                _ => {}
-            }
-        }
-        shown
-    }
-
-    /// One word for each failed attempt: what followed it.
-    fn nexts(&self) -> Vec<&str> {
-        let attempts = self.of_type("model_attempt");
-        attempts
-            .iter()
-            .map(|attempt| attempt["next"].as_str().unwrap())
-            .collect()
-    }
-}
 
 /// A model behind `server` with short waits, and other members as given.
 fn openai(server: &Server, members: Value) -> Value {

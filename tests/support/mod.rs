@@ -5,5 +5,7 @@
 pub mod aimock;
 pub mod host;
 pub mod http_server;
+pub mod llmock;
 pub mod model;
 pub mod parts;
+pub mod talk;
