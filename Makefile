@@ -6,12 +6,14 @@ DEBUG_LIB := target/debug
 RELEASE_LIB := target/release
 CFLAGS_C := -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wpedantic -Iinclude
 
-.PHONY: help demo lib test tools test-all asan tsan soak bench fmt lint docs ci clean install
+.PHONY: help demo lib test tools test-all test-real yardstick asan tsan soak bench fmt lint docs ci clean install
 
 help:
 	@echo "make demo      build, and run the C quickstart twice: an agent calls a C function, on a durable thread"
 	@echo "make lib       release build: target/release/libfawn.so, .a"
 	@echo "make test      set up and run all tests"
+	@echo "make test-real runs with a real model (fetches about 600 MB)"
+	@echo "make yardstick the vendors' SDKs and fawn against the same faults"
 	@echo "make test-all  also sanitizers, a soak and long random runs"
 	@echo "make asan, make tsan, make soak: address sanitizer, thread sanitizer (installs clang on Debian), 50000 runs in one process"
 	@echo "make bench     benchmarks, and peers in the same go"
@@ -60,6 +62,16 @@ test: need-build tools
 	@if python=$$(sh tests/differential/setup.sh 2>/dev/null); then \
 	  $$python tests/differential/run.py $(DEBUG_LIB)/deps/libfawn.so --cases $(or $(CASES),20000); \
 	fi
+
+# The vendors' own SDKs and fawn against the same faults; rewrites the tables in tests/yardstick/README.md.
+yardstick: need-build
+	$(CARGO) build
+	@python=$$(sh tests/yardstick/setup.sh) && $$python tests/yardstick/run.py $(DEBUG_LIB)/libfawn.so tests/yardstick/README.md
+
+# Whole runs with a real model behind llama.cpp's server: about 35 MB of packages and 590 MB of weights the first time.
+test-real: need-build
+	@folder=$$(sh tests/real/setup.sh) || exit 0; \
+	  FAWN_REAL=$$folder $(CARGO) test --test real -- --nocapture --test-threads=1
 
 test-all: test asan tsan soak
 	FAWN_HISTORIES=$(or $(HISTORIES),2000000) $(CARGO) test --release --test parity generated

@@ -38,6 +38,9 @@ const FINDINGS_WITHOUT_RETRY_AFTER_PARTIAL: [(&str, &str, &str); 3] = [
 
 const KINDS: [&str; 4] = ["disconnect", "truncate", "stall", "malformed"];
 
+/// With time between two events, so that llmock sees when a client closes a stream before it has sent all of it.
+const SLOWLY: &[&str] = &["--tool-mode=off", "--stream-chunk-delay-ms=10"];
+
 /// Shorter than every stall and delay that is scripted here.
 const TIMEOUT_MS: u64 = 1000;
 
@@ -174,7 +177,7 @@ fn every_status_is_taken_as_it_should() {
 
 #[test]
 fn every_broken_stream_is_made_good_with_retry_after_partial() {
-    let Some(mock) = Llmock::start(&["--tool-mode", "off"]) else {
+    let Some(mock) = Llmock::start(SLOWLY) else {
         return;
     };
     every(&mock, |talk| {
@@ -198,7 +201,7 @@ fn every_broken_stream_is_made_good_with_retry_after_partial() {
 
 #[test]
 fn without_retry_after_partial_what_is_found_is_what_the_design_says() {
-    let Some(mock) = Llmock::start(&["--tool-mode", "off"]) else {
+    let Some(mock) = Llmock::start(SLOWLY) else {
         return;
     };
     every(&mock, |talk| {
@@ -294,7 +297,7 @@ fn faults_at_random_are_ridden_out() {
     let options = [
         "--tool-mode=off",
         "--latency-ms=5",
-        "--stream-chunk-delay-ms=1",
+        "--stream-chunk-delay-ms=10",
         "--error-rate=429=0.05",
         "--error-rate=503=0.05",
         "--stream-fault=disconnect=0.04",

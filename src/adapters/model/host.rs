@@ -77,9 +77,8 @@ impl ModelProvider for HostModel {
                     let mut error = Error::new(ErrorCode::ModelHost, refusal.message);
                     error.retryable = refusal.retryable;
                     return Err(ModelError {
-                        error,
                         retry_after: refusal.retry_after,
-                        partial: None,
+                        ..ModelError::from(error)
                     });
                 }
             }
