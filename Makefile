@@ -74,6 +74,7 @@ test-real: need-build
 	  FAWN_REAL=$$folder $(CARGO) test --test real -- --nocapture --test-threads=1
 
 test-all: test asan tsan soak
+	FAWN_CANCELS=$(or $(CANCELS),10000) $(CARGO) test --test harness cancelled_at_random
 	FAWN_HISTORIES=$(or $(HISTORIES),2000000) $(CARGO) test --release --test parity generated
 
 # Address sanitizer on both sides of the C boundary, leaks included; works on the stable toolchain and with gcc.

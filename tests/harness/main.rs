@@ -6,6 +6,7 @@
 mod support;
 
 mod aimock;
+mod cancels;
 mod crash;
 mod faults;
 mod golden;
