@@ -346,6 +346,11 @@ impl Message {
         }
     }
 
+    /// Whether it has an id; unlike [`Message::id`] this does not look at the text.
+    pub(crate) fn has_id(&self) -> bool {
+        matches!(self.0.id, IdAt::Plain(..) | IdAt::Escaped(..))
+    }
+
     /// [`hash_id`] of the id; 0 without one.
     pub(crate) fn id_hash(&self) -> u64 {
         self.0.id_hash
