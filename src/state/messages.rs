@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::coerce;
 use super::ids::IdSource;
+use super::python;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json;
 use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES, hash_id};
@@ -265,7 +266,7 @@ impl<E: Entry> MessageList<E> {
     /// Messages in order, owned.
     pub fn into_entries(self) -> Vec<E> {
         // `Option<E>` is as large as `E` here, so that the standard library does this in the memory of the slots.
-        self.slots.into_iter().filter_map(|slot| slot).collect()
+        self.slots.into_iter().flatten().collect()
     }
 
     /// Closes the holes when they outnumber the messages: amortised O(1) per removal. Places change.
@@ -363,7 +364,7 @@ pub fn add_messages(
     ids: &mut dyn IdSource,
 ) -> Result<Vec<Message>, Error> {
     if left.is_null() || right.is_null() {
-        return Err(null_write(!coerce::truthy(left)));
+        return Err(null_write(!python::truthy(left)));
     }
     let mark = ids.mark();
     let folded = (|| {
@@ -397,7 +398,7 @@ pub fn merge_message_writes(
     match writes {
         [] => return untouched(state),
         [Value::Null, ..] => {
-            return Err(null_write(!coerce::truthy(state)).below("/writes/0"));
+            return Err(null_write(!python::truthy(state)).below("/writes/0"));
         }
         _ => {}
     }
