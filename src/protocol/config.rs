@@ -55,6 +55,7 @@ impl RuntimeConfig {
         self.database
             .validate()
             .map_err(|error| error.below("/database"))?;
+        let names: Vec<&str> = self.models.iter().map(|model| &*model.name).collect();
         for (place, model) in self.models.iter().enumerate() {
             let at = format!("/models/{place}");
             if self.models[..place]
@@ -67,10 +68,9 @@ impl RuntimeConfig {
                     format!("a second model is named {:?}", model.name),
                 ));
             }
-            let is_known = |name: &str| self.models.iter().any(|known| known.name == name);
             let checked = model.model.validate();
             checked
-                .and_then(|()| model.model.check_names(&is_known))
+                .and_then(|()| model.model.check_names(&names))
                 .map_err(|error| error.below(&at))?;
         }
         if let Some(testing) = &self.testing {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
 use super::config::{ModelConfig, ModelRef};
-use super::decode::{carry, from_value};
+use super::decode::{carry, from_value, hint, unknown_member};
 use super::error::{Error, ErrorCode};
 use super::model::RetryConfig;
 
@@ -60,8 +60,23 @@ fn decode(value: Value) -> Result<ModelEntry, Error> {
         label: label.to_owned(),
         retry: from_value(Value::Object(retry))?,
         fallbacks,
-        config: from_value(Value::Object(members))?,
+        config: from_value(Value::Object(members)).map_err(mistyped)?,
     })
+}
+
+/// A provider that does not know a member cannot know that it is nearly one of those around it.
+fn mistyped(error: Error) -> Error {
+    let name = match (error.code, error.path.as_deref()) {
+        (ErrorCode::UnknownMember, Some(path)) => path.trim_start_matches('/'),
+        _ => return error,
+    };
+    let known = [RetryConfig::MEMBERS, &["fallbacks"]].concat();
+    let guess = unknown_member(name, &known);
+    if guess.message.contains("did you mean") {
+        guess
+    } else {
+        error
+    }
 }
 
 impl ModelEntry {
@@ -86,19 +101,15 @@ impl ModelEntry {
     ///
     /// # Errors
     /// `UnknownModel` at the name.
-    pub fn check_names(&self, is_known: &dyn Fn(&str) -> bool) -> Result<(), Error> {
+    pub fn check_names(&self, known: &[&str]) -> Result<(), Error> {
         for (place, fallback) in self.fallbacks.iter().enumerate() {
             if let ModelRef::Named(name) = fallback
-                && !is_known(name)
+                && !known.contains(&name.as_str())
             {
-                return Err(Error::at(
-                    ErrorCode::UnknownModel,
-                    format!("/fallbacks/{place}"),
-                    format!("the runtime has no model named {name:?}"),
-                ));
+                return Err(unknown_model(name, known).below(&format!("/fallbacks/{place}")));
             }
         }
-        self.each_inline(&|model| model.check_names(is_known))
+        self.each_inline(&|model| model.check_names(known))
     }
 
     fn each_inline(&self, check: &dyn Fn(&ModelEntry) -> Result<(), Error>) -> Result<(), Error> {
@@ -109,6 +120,16 @@ impl ModelEntry {
         }
         Ok(())
     }
+}
+
+/// The error of a name that none of the runtime's models has.
+pub fn unknown_model(name: &str, known: &[&str]) -> Error {
+    let hint = hint(name, known);
+    Error::at(
+        ErrorCode::UnknownModel,
+        "",
+        format!("the runtime has no model named {name:?}{hint}"),
+    )
 }
 
 impl JsonSchema for ModelEntry {
@@ -167,6 +188,18 @@ mod tests {
         };
         assert_eq!(inline.label, "host");
         assert!(inline.retry.retry_after_partial);
+    }
+
+    #[test]
+    fn a_slip_in_a_member_around_the_provider_is_recognised() {
+        let value = json!({"provider": "host", "max_retrys": 1});
+        let error = from_value::<ModelEntry>(value).unwrap_err();
+        assert_eq!(error.path.as_deref(), Some("/max_retrys"));
+        assert!(
+            error.message.contains("\"max_retries\""),
+            "{}",
+            error.message
+        );
     }
 
     #[test]

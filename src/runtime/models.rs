@@ -9,7 +9,7 @@ use crate::adapters::model::scripted::Scripted;
 use crate::ports::model::DynModelProvider;
 use crate::protocol::config::{ModelConfig, ModelRef};
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::model_entry::{MAX_MODELS, ModelEntry};
+use crate::protocol::model_entry::{MAX_MODELS, ModelEntry, unknown_model};
 
 /// Makes the provider of a configuration. References to the environment are resolved here, once.
 ///
@@ -102,11 +102,9 @@ fn collect<'a>(
         ModelRef::Inline(entry) => (entry.label.clone(), &**entry),
         ModelRef::Named(name) => {
             let Some(entry) = named.get(name) else {
-                return Err(Error::at(
-                    ErrorCode::UnknownModel,
-                    path,
-                    format!("the runtime has no model named {name:?}"),
-                ));
+                let mut known: Vec<&str> = named.keys().map(String::as_str).collect();
+                known.sort_unstable();
+                return Err(unknown_model(name, &known).below(&path));
             };
             if !names.insert(name) {
                 return Ok(());

@@ -11,7 +11,7 @@ use super::coerce;
 use super::ids::{IdSource, RandomIds, SequentialIds};
 use super::message_text::{Form, Item, Shape, TextList, Texts, Write, give_ids};
 use super::messages::{self, MessageList, apply_write, null_write};
-use super::reducers;
+use super::{python, reducers};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::{self, MAX_BYTES, pointer_token};
 use crate::protocol::message::Message;
@@ -28,12 +28,8 @@ use crate::protocol::scan::{RawStr, Scanner, Type};
 /// [`ErrorCode::UnknownChannel`]; the codes of JSON and of options, with paths into the document; those of the reducer,
 /// below `/existing` or `/updates/<n>`.
 pub fn reduce_document(channel: &str, text: &str) -> Result<String, Error> {
-    let channel = Channel::from_name(channel).ok_or_else(|| {
-        Error::new(
-            ErrorCode::UnknownChannel,
-            format!("there is no channel {channel:?}"),
-        )
-    })?;
+    let channel = Channel::from_name(channel)
+        .ok_or_else(|| Error::new(ErrorCode::UnknownChannel, Channel::unknown(channel)))?;
     check_size(text)?;
     if channel == Channel::Messages {
         return reduce_messages(text);
@@ -361,7 +357,7 @@ fn untouched(span: &str) -> Result<String, Error> {
 }
 
 fn is_truthy(span: &str) -> bool {
-    decode(span).is_ok_and(|value| coerce::truthy(&value))
+    decode(span).is_ok_and(|value| python::truthy(&value))
 }
 
 fn not_a_message() -> Error {
