@@ -109,7 +109,7 @@ fn converse(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
         }
         2..=4 => {
             let names = [["quick", "quick"], ["quick", "asks_host"]];
-            let names = names[usize::from(run % 2 == 0)];
+            let names = names[usize::from(run.is_multiple_of(2))];
             let calls = names.iter().enumerate().map(|(index, name)| {
                 json!({"index": index, "id": format!("c{count}_{index}"), "type": "function",
                        "function": {"name": name, "arguments": "{}"}})
@@ -266,7 +266,11 @@ fn cancel_one(talk: &Talk, number: u64) -> Ended {
     let text = format!("run number {number}");
     let run = talk.start(json!({"input": {"messages": [text]}}));
     let chance = scramble(number);
-    let span = if chance % 2 == 0 { 4_000 } else { 25_000 };
+    let span = if chance.is_multiple_of(2) {
+        4_000
+    } else {
+        25_000
+    };
     let instant = Duration::from_micros((chance >> 8) % span);
     let canceller = std::thread::spawn({
         let run = run.clone();
