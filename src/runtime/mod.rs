@@ -7,6 +7,7 @@ pub mod guarded;
 mod ids;
 pub mod inject;
 mod logs;
+mod model_chain;
 mod models;
 mod queue;
 mod retry;
@@ -273,7 +274,7 @@ impl Runtime {
         self.check_open()?;
         let config: AssemblyConfig = from_text(json)?;
         config.validate()?;
-        let chain = models::chain(&config.model, &self.0.models, self.0.jitter)
+        let chain = model_chain::chain(&config.model, &self.0.models, self.0.jitter)
             .map_err(|error| error.below("/model"))?;
         let needs_host = chain.needs_host || !config.tools.is_empty();
         let tools = config
@@ -311,7 +312,7 @@ impl Runtime {
         let model: ModelEntry = from_text(json)?;
         model.validate()?;
         let model = ModelRef::Inline(Box::new(model));
-        models::chain(&model, &self.0.models, self.0.jitter).map(|chain| chain.model)
+        model_chain::chain(&model, &self.0.models, self.0.jitter).map(|chain| chain.model)
     }
 
     /// `fawn_thread_open`.
