@@ -1,11 +1,10 @@
 """What is held against the faults: the vendors' own SDKs, and fawn through its C library.
 
-Each client answers one question and says what came of it: an outcome, and the time it took in seconds.
+Each client answers one question and says what came of it.
 """
 
 import ctypes
 import json
-import time
 
 from faults import ALL_OF_IT
 
@@ -32,11 +31,10 @@ class OpenAiSdk:
     title = "openai SDK"
     path = "/v1"
 
-    def ask(self, url: str) -> tuple[str, float]:
+    def ask(self, url: str) -> str:
         import openai
 
         client = openai.OpenAI(base_url=url + self.path, api_key="sk-test", timeout=TIMEOUT_SECONDS)
-        begun = time.monotonic()
         try:
             messages = [{"role": "user", "content": "count"}]
             chunks = client.chat.completions.create(model="m", messages=messages, stream=True)
@@ -46,27 +44,26 @@ class OpenAiSdk:
             result = outcome(text)
         except Exception as error:  # noqa: BLE001 (whatever it is, it is the result)
             result = failed(error)
-        return result, time.monotonic() - begun
+        return result
 
 
 class AnthropicSdk:
     title = "anthropic SDK"
     path = "/anthropic"
 
-    def ask(self, url: str) -> tuple[str, float]:
+    def ask(self, url: str) -> str:
         import anthropic
 
         client = anthropic.Anthropic(
             base_url=url + self.path, api_key="sk-test", timeout=TIMEOUT_SECONDS
         )
-        begun = time.monotonic()
         try:
             messages = [{"role": "user", "content": "count"}]
             with client.messages.stream(model="m", max_tokens=100, messages=messages) as stream:
                 result = outcome("".join(stream.text_stream))
         except Exception as error:  # noqa: BLE001
             result = failed(error)
-        return result, time.monotonic() - begun
+        return result
 
 
 class Buf(ctypes.Structure):
@@ -100,7 +97,7 @@ class Fawn:
             raise RuntimeError(answer.decode())
         return handle.value if makes else answer
 
-    def ask(self, url: str) -> tuple[str, float]:
+    def ask(self, url: str) -> str:
         runtime = ctypes.c_uint64()
         buf = Buf()
         config = b'{"workers":0}'
@@ -114,7 +111,6 @@ class Fawn:
             thread = self.call("fawn_thread_open", runtime.value, makes=True)
             queue = self.call("fawn_queue_new", runtime.value, makes=True)
             request = json.dumps({"input": {"messages": ["count"]}})
-            begun = time.monotonic()
             self.call("fawn_run_start", assembly, thread, queue, makes=True, text=request)
             text, end = "", None
             while end is None:
@@ -126,11 +122,10 @@ class Fawn:
                         text = ""
                     elif event["type"] == "run_end":
                         end = data
-            took = time.monotonic() - begun
             if end["status"] == "success":
-                return outcome(text), took
+                return outcome(text)
             kept = ", the part kept" if text else ""
-            return f"error {end['error']['code']}{kept}", took
+            return f"error {end['error']['code']}{kept}"
         finally:
             self.lib.fawn_runtime_free(runtime)
 

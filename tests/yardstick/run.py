@@ -4,18 +4,26 @@ FILE takes the table. Ends with 1 when fawn does worse than an SDK: a worse outc
 finding of llmock's that the SDK has not got.
 """
 
+import os
 import pathlib
+import queue
 import sys
+import threading
 
 from clients import PART_AS_WHOLE, WHOLE, AnthropicSdk, Fawn, OpenAiSdk
 from faults import FAULTS, Fault, Llmock, Raw
 
 
+# Longer than any client that gives up needs here.
+PATIENCE_SECONDS = 20
+WAITS = f"nothing, it is still waiting after {PATIENCE_SECONDS} s"
+
+
 def rank(result: str) -> int:
-    """How good an outcome is: whole, an error that can be told apart, some error, half an answer unnoticed."""
+    """How good an outcome is: whole, an error that can be told apart, some error, no end or half an answer unnoticed."""
     if result == WHOLE:
         return 3
-    if result == PART_AS_WHOLE:
+    if result in (PART_AS_WHOLE, WAITS):
         return 0
     return 1 if "not one of" in result else 2
 
@@ -24,7 +32,22 @@ class Tried:
     def __init__(self, client: object, fault: Fault, llmock: Llmock, raw: Raw) -> None:
         server = llmock if fault.llmock else raw
         server.script(fault)
-        self.result, self.took = client.ask(server.url)
+        answers: queue.Queue[str | BaseException] = queue.Queue()
+
+        def ask() -> None:
+            try:
+                answers.put(client.ask(server.url))
+            except BaseException as error:  # noqa: BLE001 (raised again below)
+                answers.put(error)
+
+        threading.Thread(target=ask, daemon=True).start()
+        try:
+            answer = answers.get(timeout=PATIENCE_SECONDS)
+        except queue.Empty:
+            answer = WAITS
+        if isinstance(answer, BaseException):
+            raise answer
+        self.result = answer
         self.attempts, self.findings = server.attempts(), server.findings()
 
     def cell(self) -> str:
@@ -83,4 +106,7 @@ def main() -> int:
     return 1 if worse else 0
 
 
-sys.exit(main())
+status = main()
+sys.stdout.flush()
+# A client may be waiting yet.
+os._exit(status)
