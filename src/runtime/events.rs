@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::fmt::Hyphenated;
 
+use super::logs::{Logs, Warning};
 use super::queue::{Body, EventSource, Queue, Weight};
+use super::run::RunShared;
 use crate::agent::step::Note;
 use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
@@ -31,6 +33,8 @@ pub struct RunEvents {
     queue: Option<Arc<Queue>>,
     source: Arc<EventSource>,
     clock: Arc<dyn Clock>,
+    logs: Arc<Logs>,
+    run: Arc<RunShared>,
     modes: Modes,
 }
 
@@ -39,14 +43,16 @@ impl RunEvents {
     pub fn new(
         queue: Option<Arc<Queue>>,
         clock: Arc<dyn Clock>,
-        run_id: &str,
-        thread_id: &str,
+        logs: Arc<Logs>,
+        run: Arc<RunShared>,
         request: &RunRequest,
     ) -> Self {
         RunEvents {
             queue,
-            source: Arc::new(EventSource::run(run_id, thread_id)),
+            source: Arc::new(EventSource::run(&run.run_id, &run.thread_id)),
             clock,
+            logs,
+            run,
             modes: Modes {
                 values: request.streams(StreamMode::Values),
                 updates: request.streams(StreamMode::Updates),
@@ -235,6 +241,11 @@ impl RunEvents {
     /// `run_end`: the last event of a run, with its result.
     pub fn run_end(&self, result: &str) {
         self.json("run_end", Weight::Control, || result.to_owned());
+    }
+
+    /// Warns whoever subscribed to `log` of something about this run.
+    pub fn warn(&self, warning: Warning, message: impl FnOnce() -> String) {
+        self.logs.warn(&self.run, warning, message);
     }
 
     fn json(&self, kind: &'static str, weight: Weight, data: impl FnOnce() -> String) {
