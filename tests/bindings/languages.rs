@@ -1,0 +1,196 @@
+//! The languages: what tools each needs, and how its programs are built and started.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::programs::{command, is_set, is_there, library_folder, output, root, scratch};
+
+/// A language with a way to the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// The header itself.
+    C,
+    /// `bindings/cpp/fawn.hpp`.
+    Cpp,
+    /// The Go package.
+    Go,
+    /// The Node package.
+    Node,
+}
+
+/// A program that is ready to run.
+pub struct Program {
+    name: String,
+    /// The executable, and what comes before the program's own arguments.
+    start: Vec<PathBuf>,
+}
+
+impl Program {
+    /// The command that runs it with these arguments.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&self.start[0]);
+        command.args(&self.start[1..]).args(arguments);
+        command
+    }
+
+    /// Runs it; what it prints.
+    pub fn run(&self, arguments: &[&str]) -> String {
+        output(&self.name, &mut self.command(arguments))
+    }
+}
+
+impl Language {
+    /// All of them; the first is what the others are compared with.
+    pub const ALL: [Language; 4] = [Language::C, Language::Cpp, Language::Go, Language::Node];
+
+    /// The name of its folders.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Node => "node",
+        }
+    }
+
+    /// The ending of its sources.
+    pub const fn ending(self) -> &'static str {
+        match self {
+            Language::C => "c",
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Node => "mjs",
+        }
+    }
+
+    /// Whether its tools are there. If not, this is said, and fails where it is demanded.
+    pub fn is_ready(self) -> bool {
+        let tools: &[(&str, &str)] = match self {
+            Language::C => &[("cc", "--version")],
+            Language::Cpp => &[("c++", "--version")],
+            Language::Go => &[("go", "version"), ("cc", "--version")],
+            Language::Node => &[("node", "--version"), ("cc", "--version")],
+        };
+        for (tool, argument) in tools {
+            if !is_there(tool, argument) {
+                return skipped(&format!("{self:?}: there is no {tool}"));
+            }
+        }
+        if self != Language::C && !root().join("bindings").join(self.folder()).is_dir() {
+            return skipped(&format!("{self:?}: there is no bindings/{}", self.folder()));
+        }
+        true
+    }
+
+    /// Builds a program of this language from a file or folder, named from the root. Programs that are built twice are
+    /// named by what they are.
+    pub fn build(self, source: &str) -> Program {
+        let name = source.replace(['/', '.'], "_");
+        let source = root().join(source);
+        assert!(source.exists(), "there is no {}", source.display());
+        let program = scratch(&name).join(&name);
+        let start = match self {
+            Language::C | Language::Cpp => {
+                compile(self, &source, &program);
+                valgrind(self).into_iter().chain([program]).collect()
+            }
+            Language::Go => {
+                let mut build = command("go");
+                build
+                    .current_dir(root().join("bindings/go"))
+                    .args(["build", "-o"])
+                    .arg(&program)
+                    .arg(&source);
+                output(&format!("go build {}", source.display()), go(&mut build));
+                vec![program]
+            }
+            Language::Node => {
+                build_addon();
+                vec!["node".into(), source]
+            }
+        };
+        Program { name, start }
+    }
+}
+
+/// Says that something is skipped, which fails where nothing may be. Gives false.
+fn skipped(why: &str) -> bool {
+    assert!(
+        !is_set("FAWN_REQUIRE_BINDINGS"),
+        "{why}, and FAWN_REQUIRE_BINDINGS=1 demands it"
+    );
+    eprintln!("skipped: {why}");
+    false
+}
+
+fn compile(language: Language, source: &Path, program: &Path) {
+    let (compiler, standard) = match language {
+        Language::C => ("cc", "-std=gnu11"),
+        _ => ("c++", "-std=c++17"),
+    };
+    let mut build = command(compiler);
+    build
+        .arg(standard)
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1"])
+        .arg("-pthread")
+        .arg("-I")
+        .arg(root().join("include"));
+    if language == Language::Cpp {
+        build.arg("-I").arg(root().join("bindings/cpp"));
+    }
+    build
+        .arg("-o")
+        .arg(program)
+        .arg(source)
+        .arg("-L")
+        .arg(library_folder())
+        .arg("-lfawn")
+        .arg(format!("-Wl,-rpath,{}", library_folder().display()));
+    output(&format!("compiling {}", source.display()), &mut build);
+}
+
+/// What comes before a program so that its use of memory is checked, where that is asked for.
+fn valgrind(language: Language) -> Vec<PathBuf> {
+    if language != Language::C || !is_set("FAWN_VALGRIND") {
+        return Vec::new();
+    }
+    let suppressions = format!(
+        "--suppressions={}/tests/abi/valgrind.supp",
+        root().display()
+    );
+    [
+        "valgrind",
+        "--quiet",
+        "--error-exitcode=9",
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite,possible",
+        "--fair-sched=yes",
+        "--num-callers=300",
+        suppressions.as_str(),
+    ]
+    .map(PathBuf::from)
+    .into()
+}
+
+/// The flags by which cgo finds header and library.
+fn go(build: &mut Command) -> &mut Command {
+    let library = library_folder();
+    let library = library.display();
+    build
+        .env("CGO_ENABLED", "1")
+        .env(
+            "CGO_CFLAGS",
+            format!("-I{}", root().join("include").display()),
+        )
+        .env(
+            "CGO_LDFLAGS",
+            format!("-L{library} -lfawn -Wl,-rpath,{library}"),
+        )
+}
+
+/// Builds Node's addon, once.
+fn build_addon() {
+    todo_build_addon()
+}
+
+fn todo_build_addon() {}
