@@ -1,8 +1,9 @@
 /* Runs a conformance script (tests/golden/README.md) and prints what the library answers, byte for byte. The runners of the
  * other languages do the same through their bindings; tests/bindings compares what they print.
  *
- *   conformance SCRIPT
- */
+ *   conformance SCRIPT...
+ *
+ * Several scripts are played one after the other, each with objects of its own. */
 #include "check.h"
 
 /* What the script works on. A freed object keeps its handle, so that its later use reaches the library. */
@@ -219,10 +220,10 @@ static void run(const command *request) {
   while (read_command(&c) && !is(&c, "end")) continue;
 }
 
-int main(int argc, char **argv) {
+static void play(const char *path) {
   command c;
-  CHECK(argc == 2);
-  read_script(argv[1]);
+  runtime = assembly = thread = queue = 0;
+  read_script(path);
   while (read_command(&c)) carry_out(&c);
   fawn_queue_free(queue);
   fawn_thread_free(thread);
@@ -230,5 +231,10 @@ int main(int argc, char **argv) {
   fawn_runtime_free(runtime);
   free(script);
   check_nothing_left();
+}
+
+int main(int argc, char **argv) {
+  CHECK(argc > 1);
+  for (int n = 1; n < argc; n++) play(argv[n]);
   return 0;
 }

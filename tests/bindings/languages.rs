@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::programs::{command, is_set, is_there, library_folder, output, root, scratch};
 
@@ -82,26 +83,24 @@ impl Language {
         true
     }
 
-    /// Builds a program of this language from a file or folder, named from the root. Programs that are built twice are
-    /// named by what they are.
+    /// Builds a program of this language from a file or, in Go, a package, named from the root.
     pub fn build(self, source: &str) -> Program {
         let name = source.replace(['/', '.'], "_");
         let source = root().join(source);
         assert!(source.exists(), "there is no {}", source.display());
-        let program = scratch(&name).join(&name);
+        let program = scratch("programs").join(&name);
         let start = match self {
             Language::C | Language::Cpp => {
                 compile(self, &source, &program);
-                valgrind(self).into_iter().chain([program]).collect()
+                let before = if self.is_checked() {
+                    valgrind()
+                } else {
+                    Vec::new()
+                };
+                before.into_iter().chain([program]).collect()
             }
             Language::Go => {
-                let mut build = command("go");
-                build
-                    .current_dir(root().join("bindings/go"))
-                    .args(["build", "-o"])
-                    .arg(&program)
-                    .arg(&source);
-                output(&format!("go build {}", source.display()), go(&mut build));
+                build_go(&source, &program);
                 vec![program]
             }
             Language::Node => {
@@ -110,6 +109,11 @@ impl Language {
             }
         };
         Program { name, start }
+    }
+
+    /// Whether its programs run under valgrind.
+    pub fn is_checked(self) -> bool {
+        self == Language::C && is_set("FAWN_VALGRIND")
     }
 }
 
@@ -128,36 +132,30 @@ fn compile(language: Language, source: &Path, program: &Path) {
         Language::C => ("cc", "-std=gnu11"),
         _ => ("c++", "-std=c++17"),
     };
+    let library = library_folder();
     let mut build = command(compiler);
     build
         .arg(standard)
         .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g", "-O1"])
         .arg("-pthread")
         .arg("-I")
-        .arg(root().join("include"));
-    if language == Language::Cpp {
-        build.arg("-I").arg(root().join("bindings/cpp"));
-    }
-    build
+        .arg(root().join("include"))
+        .arg("-I")
+        .arg(root().join("bindings/cpp"))
         .arg("-o")
         .arg(program)
         .arg(source)
         .arg("-L")
-        .arg(library_folder())
+        .arg(&library)
         .arg("-lfawn")
-        .arg(format!("-Wl,-rpath,{}", library_folder().display()));
+        .arg(format!("-Wl,-rpath,{}", library.display()));
     output(&format!("compiling {}", source.display()), &mut build);
 }
 
-/// What comes before a program so that its use of memory is checked, where that is asked for.
-fn valgrind(language: Language) -> Vec<PathBuf> {
-    if language != Language::C || !is_set("FAWN_VALGRIND") {
-        return Vec::new();
-    }
-    let suppressions = format!(
-        "--suppressions={}/tests/abi/valgrind.supp",
-        root().display()
-    );
+/// What comes before a program so that bad accesses and lost memory make it fail.
+fn valgrind() -> Vec<PathBuf> {
+    let suppressions = root().join("tests/abi/valgrind.supp");
+    let suppressions = format!("--suppressions={}", suppressions.display());
     [
         "valgrind",
         "--quiet",
@@ -165,32 +163,40 @@ fn valgrind(language: Language) -> Vec<PathBuf> {
         "--leak-check=full",
         "--errors-for-leak-kinds=definite,possible",
         "--fair-sched=yes",
-        "--num-callers=300",
-        suppressions.as_str(),
+        "--num-callers=300", // enough for suppressions to find the outermost frame they name
+        &suppressions,
     ]
     .map(PathBuf::from)
     .into()
 }
 
-/// The flags by which cgo finds header and library.
-fn go(build: &mut Command) -> &mut Command {
+fn build_go(source: &Path, program: &Path) {
+    // Files outside of a module are built as part of the binding's.
+    let module = source
+        .ancestors()
+        .find(|above| above.join("go.mod").is_file());
+    let module = module.map_or_else(|| root().join("bindings/go"), Path::to_owned);
     let library = library_folder();
     let library = library.display();
+    let include = root().join("include");
+    let mut build = command("go");
     build
+        .current_dir(module)
         .env("CGO_ENABLED", "1")
-        .env(
-            "CGO_CFLAGS",
-            format!("-I{}", root().join("include").display()),
-        )
-        .env(
-            "CGO_LDFLAGS",
-            format!("-L{library} -lfawn -Wl,-rpath,{library}"),
-        )
+        .env("CGO_CFLAGS", format!("-I{}", include.display()))
+        .env("CGO_LDFLAGS", format!("-L{library} -Wl,-rpath,{library}"))
+        .args(["build", "-o"])
+        .arg(program)
+        .arg(source);
+    output(&format!("go build {}", source.display()), &mut build);
 }
 
 /// Builds Node's addon, once.
 fn build_addon() {
-    todo_build_addon()
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut build = command("node");
+        build.arg(root().join("bindings/node/build.mjs"));
+        output("building the addon for Node", &mut build);
+    });
 }
-
-fn todo_build_addon() {}

@@ -17,5 +17,3 @@ mod languages;
 mod programs;
 mod quickstart;
 mod readme;
-
-use support::{host, parts};

@@ -17,14 +17,19 @@ pub fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| value == "1")
 }
 
-/// An empty folder for what a test makes.
+/// A folder for what tests make.
 pub fn scratch(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join("bindings")
         .join(name);
-    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// A folder with nothing in it.
+pub fn empty_scratch(name: &str) -> PathBuf {
+    let _ = std::fs::remove_dir_all(scratch(name));
+    scratch(name)
 }
 
 /// A folder with the library that cargo built with this test, under the two names that linker and loader look for.
@@ -42,7 +47,7 @@ pub fn library_folder() -> PathBuf {
         let library = candidates.iter().find(|path| path.is_file());
         let library = library.unwrap_or_else(|| panic!("there is no {name} beside this test"));
         let library = library.canonicalize().unwrap();
-        let folder = scratch("lib");
+        let folder = empty_scratch("lib");
         for name in ["libfawn.so", "libfawn.so.0"] {
             std::os::unix::fs::symlink(&library, folder.join(name)).unwrap();
         }
