@@ -116,7 +116,7 @@ fn cpp_prints_what_the_rust_api_gives() {
 
 #[test]
 fn go_prints_what_the_rust_api_gives() {
-    plays_every_script(Language::Go, "bindings/go/conformance");
+    plays_every_script(Language::Go, "bindings/go/cmd/conformance");
 }
 
 #[test]

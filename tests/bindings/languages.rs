@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::programs::{command, is_set, is_there, library_folder, output, root, scratch};
+use crate::programs::{command, is_set, library_folder, output, root, scratch};
 
 /// A language with a way to the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,33 +54,43 @@ impl Language {
         }
     }
 
-    /// The ending of its sources.
-    pub const fn ending(self) -> &'static str {
+    /// Whether its tools are there. If not, this is said, and fails where it is demanded.
+    pub fn is_ready(self) -> bool {
+        let binding = root().join("bindings").join(self.folder());
+        if self != Language::C && !binding.is_dir() {
+            return skipped(&format!("{self:?}: there is no bindings/{}", self.folder()));
+        }
+        let tools: &[&[&str]] = match self {
+            Language::C => &[&["cc", "--version"]],
+            Language::Cpp => &[&["c++", "--version"]],
+            // In the module, where one that is too old says so.
+            Language::Go => &[&["cc", "--version"], &["go", "list", "-m"]],
+            Language::Node => &[&["cc", "--version"], &["node", "--version"]],
+        };
+        for tool in tools {
+            let mut ask = command(tool[0]);
+            if self == Language::Go {
+                ask.current_dir(&binding).env("GOTOOLCHAIN", "local");
+            }
+            let answer = ask.args(&tool[1..]).output();
+            if !answer.is_ok_and(|answer| answer.status.success()) {
+                return skipped(&format!("{self:?}: {} does not work here", tool.join(" ")));
+            }
+        }
         match self {
-            Language::C => "c",
-            Language::Cpp => "cpp",
-            Language::Go => "go",
-            Language::Node => "mjs",
+            Language::Node => addon().as_ref().map_or_else(|why| skipped(why), |()| true),
+            _ => true,
         }
     }
 
-    /// Whether its tools are there. If not, this is said, and fails where it is demanded.
-    pub fn is_ready(self) -> bool {
-        let tools: &[(&str, &str)] = match self {
-            Language::C => &[("cc", "--version")],
-            Language::Cpp => &[("c++", "--version")],
-            Language::Go => &[("go", "version"), ("cc", "--version")],
-            Language::Node => &[("node", "--version"), ("cc", "--version")],
-        };
-        for (tool, argument) in tools {
-            if !is_there(tool, argument) {
-                return skipped(&format!("{self:?}: there is no {tool}"));
-            }
+    /// The source of an example, named from the root: a file, or the main package in Go.
+    pub fn example(self, name: &str) -> String {
+        match self {
+            Language::C => format!("examples/c/{name}.c"),
+            Language::Cpp => format!("examples/cpp/{name}.cpp"),
+            Language::Go => format!("examples/go/{name}/main.go"),
+            Language::Node => format!("examples/node/{name}.mjs"),
         }
-        if self != Language::C && !root().join("bindings").join(self.folder()).is_dir() {
-            return skipped(&format!("{self:?}: there is no bindings/{}", self.folder()));
-        }
-        true
     }
 
     /// Builds a program of this language from a file or, in Go, a package, named from the root.
@@ -103,10 +113,7 @@ impl Language {
                 build_go(&source, &program);
                 vec![program]
             }
-            Language::Node => {
-                build_addon();
-                vec!["node".into(), source]
-            }
+            Language::Node => vec!["node".into(), beside_the_package(&source)],
         };
         Program { name, start }
     }
@@ -183,6 +190,7 @@ fn build_go(source: &Path, program: &Path) {
     build
         .current_dir(module)
         .env("CGO_ENABLED", "1")
+        .env("GOTOOLCHAIN", "local")
         .env("CGO_CFLAGS", format!("-I{}", include.display()))
         .env("CGO_LDFLAGS", format!("-L{library} -Wl,-rpath,{library}"))
         .args(["build", "-o"])
@@ -191,12 +199,37 @@ fn build_go(source: &Path, program: &Path) {
     output(&format!("go build {}", source.display()), &mut build);
 }
 
-/// Builds Node's addon, once.
-fn build_addon() {
-    static BUILT: OnceLock<()> = OnceLock::new();
+/// Builds Node's addon, once; if something for it is missing, what that is.
+fn addon() -> &'static Result<(), String> {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut build = command("node");
         build.arg(root().join("bindings/node/build.mjs"));
-        output("building the addon for Node", &mut build);
-    });
+        let built = build.output().unwrap();
+        let said = String::from_utf8_lossy(&built.stderr).into_owned();
+        assert!(
+            built.status.success() || said.contains("cannot be built"),
+            "building the addon for Node:\n{said}"
+        );
+        if built.status.success() {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+}
+
+/// Examples import the package by its name, so a copy is run where that is found. Other programs run where they are.
+fn beside_the_package(source: &Path) -> PathBuf {
+    if !source.starts_with(root().join("examples")) {
+        return source.to_owned();
+    }
+    let folder = scratch("programs");
+    let packages = folder.join("node_modules");
+    std::fs::create_dir_all(&packages).unwrap();
+    // Several tests may do this at once; whoever is first makes the link.
+    let _ = std::os::unix::fs::symlink(root().join("bindings/node"), packages.join("fawn"));
+    let copy = folder.join(source.file_name().unwrap());
+    std::fs::copy(source, &copy).unwrap();
+    copy
 }

@@ -72,17 +72,6 @@ pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// Whether a tool answers when it is asked for its version.
-pub fn is_there(tool: &str, argument: &str) -> bool {
-    Command::new(tool)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
 /// Runs a command to its end. Panics with what it said if that is no success, or takes too long.
 pub fn output(what: &str, command: &mut Command) -> String {
     let output = finished(what, command);

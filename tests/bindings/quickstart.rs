@@ -6,8 +6,7 @@ use crate::programs::{empty_scratch, tail};
 /// What the quickstart of a language prints in two processes.
 fn two_starts(language: Language) -> [String; 2] {
     let folder = language.folder();
-    let ending = language.ending();
-    let program = language.build(&format!("examples/{folder}/quickstart.{ending}"));
+    let program = language.build(&language.example("quickstart"));
     let kept = empty_scratch(&format!("quickstart_{folder}"));
     let kept = kept.to_str().unwrap();
     ["What is the weather in Paris?", "And in Oslo?"].map(|question| program.run(&[kept, question]))
