@@ -5,8 +5,7 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a failed unwrap is the failure to report; what is skipped is said"
+    reason = "a failed unwrap is the failure to report"
 )]
 
 #[path = "../support/mod.rs"]

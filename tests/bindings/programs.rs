@@ -86,7 +86,7 @@ pub fn output(what: &str, command: &mut Command) -> String {
 }
 
 fn finished(what: &str, command: &mut Command) -> Output {
-    let mut child = command
+    let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -100,7 +100,6 @@ fn finished(what: &str, command: &mut Command) -> Output {
             let _ = Command::new("kill").arg("-9").arg(id.to_string()).status();
         }
     });
-    child.stdin.take();
     let output = child.wait_with_output().unwrap();
     let _ = done.send(());
     watcher.join().unwrap();
