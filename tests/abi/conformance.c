@@ -12,8 +12,8 @@ static fawn_assembly assembly;
 static fawn_thread thread;
 static fawn_queue queue;
 
-/* The script, and where its next line begins. Lines are cut apart in place. */
-static char *script, *next_line;
+/* The script, where its next line begins, and where it ends. Lines are cut apart in place; there may be NULs in them. */
+static char *script, *next_line, *script_end;
 
 /* A line: its verb, and the text behind the first space. */
 typedef struct command {
@@ -33,18 +33,19 @@ static void read_script(const char *path) {
   CHECK(script != NULL);
   CHECK(fread(script, 1, (size_t)size, file) == (size_t)size);
   CHECK(fclose(file) == 0);
-  script[size] = 0;
   next_line = script;
+  script_end = script + size;
 }
 
 /* Gives the next line that is neither empty nor a remark; 0 at the end. */
 static int read_command(command *command) {
-  while (*next_line) {
-    char *line = next_line, *end = line + strcspn(line, "\n");
-    next_line = *end ? end + 1 : end;
+  while (next_line < script_end) {
+    char *line = next_line, *end = memchr(line, '\n', (size_t)(script_end - line));
+    if (end == NULL) end = script_end;
+    next_line = end + 1;
     *end = 0;
-    if (*line == 0 || *line == '#') continue;
-    char *space = strchr(line, ' ');
+    if (end == line || *line == '#') continue;
+    char *space = memchr(line, ' ', (size_t)(end - line));
     command->verb = line;
     command->text = space ? space + 1 : end;
     command->len = (size_t)(end - command->text);
