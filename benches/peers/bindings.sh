@@ -3,6 +3,7 @@
 #   FAWN_LIB_DIR      folder with libfawn.so and libfawn.so.0; default target/release
 #   FAWN_INCLUDE_DIR  folder with fawn.h; default include/
 #   CC, CXX           compilers; default cc, c++
+#   BENCH_TURNS       how often each program runs; default 3
 #   BENCH_CHECK=1     exit code 1 if a figure is short of what is asked
 # A language whose tools or whose folder are missing is left out with a message.
 set -eu
@@ -31,35 +32,39 @@ has() {
     done
 }
 
-bench_c() {
+build_c() {
     "${CC:-cc}" -O2 -Wall -Wextra -I "$FAWN_INCLUDE_DIR" -o "$out/c" "$here/bindings/bench.c" $link
-    "$out/c"
 }
 
-bench_cpp() {
+build_cpp() {
     "${CXX:-c++}" -std=c++17 -O2 -Wall -Wextra -I "$FAWN_INCLUDE_DIR" -I "$root/bindings/cpp" -o "$out/cpp" \
         "$root/bindings/cpp/bench/bench.cpp" $link
-    "$out/cpp"
 }
 
-bench_go() {
-    (cd "$root/bindings/go" && CGO_ENABLED=1 CGO_CFLAGS="-I$FAWN_INCLUDE_DIR" CGO_LDFLAGS="-L$FAWN_LIB_DIR" \
+build_go() {
+    (cd "$root/bindings/go" && CGO_ENABLED=1 CGO_CFLAGS="-I$FAWN_INCLUDE_DIR -O2 -g" CGO_LDFLAGS="-L$FAWN_LIB_DIR" \
         go build -o "$out/go" ./cmd/bench)
-    "$out/go"
 }
 
-bench_node() {
+build_node() {
     node "$root/bindings/node/build.mjs" >/dev/null
-    node "$root/bindings/node/bench/bench.mjs"
+    printf '#!/bin/sh\nexec node "%s"\n' "$root/bindings/node/bench/bench.mjs" >"$out/node"
+    chmod +x "$out/node"
 }
 
-# C first and last: if the machine became slower or faster meanwhile, the two differ.
+languages=c
+build_c
+if has cpp "${CXX:-c++}"; then build_cpp && languages="$languages cpp"; fi
+if has go go; then build_go && languages="$languages go"; fi
+if has node node; then build_node && languages="$languages node"; fi
+
+# In turns, so that a machine that is busy for a while is so for all of them. The best figure of each counts.
 : >"$out/lines.jsonl"
-bench_c >>"$out/lines.jsonl"
-if has cpp "${CXX:-c++}"; then bench_cpp >>"$out/lines.jsonl"; fi
-if has go go; then bench_go >>"$out/lines.jsonl"; fi
-if has node node; then bench_node >>"$out/lines.jsonl"; fi
-bench_c >>"$out/lines.jsonl"
+turn=0
+while [ $turn -lt "${BENCH_TURNS:-3}" ]; do
+    turn=$((turn + 1))
+    for language in $languages; do "$out/$language" >>"$out/lines.jsonl"; done
+done
 
 python=$(command -v "${PYTHON:-python3}") || skip "there is no python3 to print the table; the lines are in $out/lines.jsonl"
 "$python" "$here/bindings/table.py" <"$out/lines.jsonl"

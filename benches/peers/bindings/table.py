@@ -25,7 +25,7 @@ def shown(line: dict) -> str:
 def main() -> int:
     lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
     lines = [line for line in lines if "ns" in line or "per_s" in line]
-    # A language that ran twice counts with its better figure.
+    # A language that ran several times counts with its best figure.
     best: dict[tuple[str, str], dict] = {}
     for line in lines:
         held = best.setdefault((line["case"], line["lang"]), line)
