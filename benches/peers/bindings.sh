@@ -54,9 +54,9 @@ build_node() {
 
 languages=c
 build_c
-if has cpp "${CXX:-c++}"; then build_cpp && languages="$languages cpp"; fi
-if has go go; then build_go && languages="$languages go"; fi
-if has node node; then build_node && languages="$languages node"; fi
+if has cpp "${CXX:-c++}"; then build_cpp; languages="$languages cpp"; fi
+if has go go; then build_go; languages="$languages go"; fi
+if has node node; then build_node; languages="$languages node"; fi
 
 # In turns, so that a machine that is busy for a while is so for all of them. The best figure of each counts.
 : >"$out/lines.jsonl"
