@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::coerce;
 use super::ids::IdSource;
+use super::python;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json;
 use crate::protocol::message::{Kind, Message, REMOVE_ALL_MESSAGES, hash_id};
@@ -39,8 +40,9 @@ impl Entry for Message {
 
 /// A list that writes are folded into. Places stay valid until the list is cleared; hashes are those of `hash_id`.
 pub trait Target<E: Entry> {
-    /// Place of the last message of this id.
-    fn find(&self, hash: u64, id: &str) -> Option<usize>;
+    /// Place of the last message of this id. The id is asked for only when a hash is met: reading it means reading the
+    /// text of the message, which lies somewhere else.
+    fn find<'a>(&self, hash: u64, id: impl Fn() -> &'a str) -> Option<usize>;
     /// Puts a message of the same id at a place.
     fn replace(&mut self, place: usize, entry: E);
     /// Adds at the end a message whose id is not there.
@@ -75,7 +77,7 @@ pub fn apply_write<E: Entry, T: Target<E>>(target: &mut T, mut write: Vec<E>) ->
     }
     let mut doomed: HashSet<Box<str>> = HashSet::new();
     for (place, entry) in write.into_iter().enumerate() {
-        let known = target.find(entry.id_hash(), entry.id());
+        let known = target.find(entry.id_hash(), || entry.id());
         match (known, entry.is_remove()) {
             (Some(_), true) => {
                 doomed.insert(entry.id().into());
@@ -119,9 +121,29 @@ fn unknown_id(id: &str) -> Error {
 /// Gives ids, in order, to the messages that have none.
 pub fn allocate_ids(messages: &mut [Message], ids: &mut dyn IdSource) {
     for message in messages {
-        if message.id().is_none() {
+        if !message.has_id() {
             *message = message.with_id(&ids.next_id());
         }
+    }
+}
+
+/// An entry of the index. Half of the id's hash stands beside the place, so that neither growing nor most of looking up
+/// reads the messages, which lie all over the memory.
+#[derive(Clone, Copy, Debug)]
+struct Indexed {
+    place: u32,
+    half: u32,
+}
+
+impl Indexed {
+    fn new(place: u32, hash: u64) -> Self {
+        let half = hash as u32;
+        Indexed { place, half }
+    }
+
+    /// The table's hash: the half spread over 64 bits, since the table looks at both ends.
+    fn spread(&self) -> u64 {
+        u64::from(self.half).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -133,7 +155,7 @@ pub fn allocate_ids(messages: &mut [Message], ids: &mut dyn IdSource) {
 pub struct MessageList<E> {
     slots: Vec<Option<E>>,
     /// Places of the last copy of each id; the ids are read from the slots.
-    index: HashTable<u32>,
+    index: HashTable<Indexed>,
     /// Places of the earlier copies of ids that occur more than once.
     earlier: HashMap<Box<str>, Vec<u32>>,
     living: usize,
@@ -159,8 +181,7 @@ impl<E: Entry> MessageList<E> {
     /// Makes room for more messages.
     pub fn reserve(&mut self, messages: usize) {
         self.slots.reserve(messages);
-        let slots = &self.slots;
-        self.index.reserve(messages, |place| hash_at(slots, *place));
+        self.index.reserve(messages, Indexed::spread);
     }
 
     /// A list of messages that are state, not commands: copies and removals stay.
@@ -172,8 +193,7 @@ impl<E: Entry> MessageList<E> {
             slots: entries.into_iter().map(Some).collect(),
             ..MessageList::default()
         };
-        let slots = &list.slots;
-        list.index.reserve(living, |place| hash_at(slots, *place));
+        list.index.reserve(living, Indexed::spread);
         for place in 0..list.next_place() {
             list.index_last(place);
         }
@@ -187,19 +207,22 @@ impl<E: Entry> MessageList<E> {
     /// Indexes the message at `place`, which is the last of its id.
     fn index_last(&mut self, place: u32) {
         let slots = &self.slots;
-        let id = slots[place as usize].as_ref().map_or("", Entry::id);
+        let Some(entry) = slots[place as usize].as_ref() else {
+            return;
+        };
+        let (id, new) = (entry.id(), Indexed::new(place, entry.id_hash()));
         let found = self.index.entry(
-            hash_at(slots, place),
-            |known| is_at(slots, *known, id),
-            |known| hash_at(slots, *known),
+            new.spread(),
+            |known| is_at(slots, known, new.half, || id),
+            Indexed::spread,
         );
         match found {
             hash_table::Entry::Vacant(vacant) => {
-                vacant.insert(place);
+                vacant.insert(new);
             }
             hash_table::Entry::Occupied(mut known) => {
                 let earlier = self.earlier.entry(id.into()).or_default();
-                earlier.push(std::mem::replace(known.get_mut(), place));
+                earlier.push(std::mem::replace(&mut known.get_mut().place, place));
             }
         }
     }
@@ -226,7 +249,7 @@ impl<E: Entry> MessageList<E> {
 
     /// Places of all copies of an id.
     pub(super) fn copies(&self, hash: u64, id: &str) -> impl Iterator<Item = usize> {
-        let last = self.find(hash, id);
+        let last = self.find(hash, || id);
         let earlier = match last {
             Some(_) if !self.earlier.is_empty() => self.earlier.get(id),
             _ => None,
@@ -242,9 +265,8 @@ impl<E: Entry> MessageList<E> {
 
     /// Messages in order, owned.
     pub fn into_entries(self) -> Vec<E> {
-        let mut entries = Vec::with_capacity(self.living);
-        entries.extend(self.slots.into_iter().flatten());
-        entries
+        // `Option<E>` is as large as `E` here, so that the standard library does this in the memory of the slots.
+        self.slots.into_iter().flatten().collect()
     }
 
     /// Closes the holes when they outnumber the messages: amortised O(1) per removal. Places change.
@@ -260,22 +282,26 @@ impl<E: Entry> MessageList<E> {
     }
 }
 
-fn hash_at<E: Entry>(slots: &[Option<E>], place: u32) -> u64 {
-    slots[place as usize].as_ref().map_or(0, Entry::id_hash)
-}
-
-fn is_at<E: Entry>(slots: &[Option<E>], place: u32, id: &str) -> bool {
-    slots[place as usize]
-        .as_ref()
-        .is_some_and(|entry| entry.id() == id)
+/// Whether an entry of the index is that of an id, whose hash has this half.
+fn is_at<'a, E: Entry>(
+    slots: &[Option<E>],
+    known: &Indexed,
+    half: u32,
+    id: impl Fn() -> &'a str,
+) -> bool {
+    known.half == half
+        && slots[known.place as usize]
+            .as_ref()
+            .is_some_and(|entry| entry.id() == id())
 }
 
 impl<E: Entry> Target<E> for MessageList<E> {
-    fn find(&self, hash: u64, id: &str) -> Option<usize> {
-        let found = self
-            .index
-            .find(hash, |place| is_at(&self.slots, *place, id));
-        found.map(|place| *place as usize)
+    fn find<'a>(&self, hash: u64, id: impl Fn() -> &'a str) -> Option<usize> {
+        let sought = Indexed::new(0, hash);
+        let found = self.index.find(sought.spread(), |known| {
+            is_at(&self.slots, known, sought.half, &id)
+        });
+        found.map(|known| known.place as usize)
     }
 
     fn replace(&mut self, place: usize, entry: E) {
@@ -284,9 +310,8 @@ impl<E: Entry> Target<E> for MessageList<E> {
 
     fn append_new(&mut self, entry: E) {
         let place = self.next_place();
-        let slots = &self.slots;
-        self.index
-            .insert_unique(entry.id_hash(), place, |known| hash_at(slots, *known));
+        let new = Indexed::new(place, entry.id_hash());
+        self.index.insert_unique(new.spread(), new, Indexed::spread);
         self.slots.push(Some(entry));
         self.living += 1;
     }
@@ -299,14 +324,15 @@ impl<E: Entry> Target<E> for MessageList<E> {
     }
 
     fn remove(&mut self, hash: u64, id: &str) {
-        let found = self
-            .index
-            .find_entry(hash, |place| is_at(&self.slots, *place, id));
+        let sought = Indexed::new(0, hash);
+        let found = self.index.find_entry(sought.spread(), |known| {
+            is_at(&self.slots, known, sought.half, || id)
+        });
         let Ok(found) = found else {
             return;
         };
         let (last, _) = found.remove();
-        self.slots[last as usize] = None;
+        self.slots[last.place as usize] = None;
         self.living -= 1;
         if self.earlier.is_empty() {
             return;
@@ -338,7 +364,7 @@ pub fn add_messages(
     ids: &mut dyn IdSource,
 ) -> Result<Vec<Message>, Error> {
     if left.is_null() || right.is_null() {
-        return Err(null_write(!coerce::truthy(left)));
+        return Err(null_write(!python::truthy(left)));
     }
     let mark = ids.mark();
     let folded = (|| {
@@ -372,7 +398,7 @@ pub fn merge_message_writes(
     match writes {
         [] => return untouched(state),
         [Value::Null, ..] => {
-            return Err(null_write(!coerce::truthy(state)).below("/writes/0"));
+            return Err(null_write(!python::truthy(state)).below("/writes/0"));
         }
         _ => {}
     }

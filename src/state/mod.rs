@@ -7,6 +7,7 @@ pub mod ids;
 mod message_text;
 pub mod messages;
 mod overlay;
+pub mod python;
 pub mod reduce;
 pub mod reducers;
 pub mod thread;

@@ -66,8 +66,13 @@ impl MessageOverlay {
     }
 
     /// The place of the last message of this id.
-    pub(super) fn find(&self, list: &MessageList<Slot>, hash: u64, id: &str) -> Option<usize> {
-        match self.pending(hash, id) {
+    pub(super) fn find<'a>(
+        &self,
+        list: &MessageList<Slot>,
+        hash: u64,
+        id: impl Fn() -> &'a str,
+    ) -> Option<usize> {
+        match self.pending(hash, &id) {
             Some(GONE) => None,
             Some(place) => Some(list.slots() + place as usize),
             None if self.reset => None,
@@ -75,13 +80,13 @@ impl MessageOverlay {
         }
     }
 
-    fn pending(&self, hash: u64, id: &str) -> Option<u32> {
+    fn pending<'a>(&self, hash: u64, id: &impl Fn() -> &'a str) -> Option<u32> {
         if self.index.is_empty() {
             return None;
         }
         let found = self
             .index
-            .find(hash, |(message, _)| Entry::id(message) == id);
+            .find(hash, |(message, _)| Entry::id(message) == id());
         found.map(|(_, place)| *place)
     }
 }
@@ -195,7 +200,7 @@ fn set_index(overlay: &mut MessageOverlay, message: Message, place: Option<u32>)
 }
 
 impl Target<Message> for Staging<'_> {
-    fn find(&self, hash: u64, id: &str) -> Option<usize> {
+    fn find<'a>(&self, hash: u64, id: impl Fn() -> &'a str) -> Option<usize> {
         self.overlay.find(self.list, hash, id)
     }
 
@@ -224,7 +229,7 @@ impl Target<Message> for Staging<'_> {
 
     fn append(&mut self, message: Message) {
         let id = Entry::id(&message);
-        if let Some(known) = self.overlay.pending(message.id_hash(), id)
+        if let Some(known) = self.overlay.pending(message.id_hash(), &|| id)
             && known != GONE
         {
             self.journal.push(Undo::EarlierPush(id.into()));
@@ -235,7 +240,7 @@ impl Target<Message> for Staging<'_> {
     }
 
     fn remove(&mut self, hash: u64, id: &str) {
-        let pending = self.overlay.pending(hash, id);
+        let pending = self.overlay.pending(hash, &|| id);
         let mut key = None;
         if let Some(place) = pending
             && place != GONE

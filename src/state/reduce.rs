@@ -11,7 +11,7 @@ use super::coerce;
 use super::ids::{IdSource, RandomIds, SequentialIds};
 use super::message_text::{Form, Item, Shape, TextList, Texts, Write, give_ids};
 use super::messages::{self, MessageList, apply_write, null_write};
-use super::reducers;
+use super::{python, reducers};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::{self, MAX_BYTES, pointer_token};
 use crate::protocol::message::Message;
@@ -361,7 +361,7 @@ fn untouched(span: &str) -> Result<String, Error> {
 }
 
 fn is_truthy(span: &str) -> bool {
-    decode(span).is_ok_and(|value| coerce::truthy(&value))
+    decode(span).is_ok_and(|value| python::truthy(&value))
 }
 
 fn not_a_message() -> Error {

@@ -402,7 +402,7 @@ impl<'a> View<'a> {
     /// The message of this id; the last copy when there are several.
     pub fn by_id(&self, id: &str) -> Option<&'a Message> {
         let (list, changes) = (&self.state.messages, &self.overlay.messages);
-        let place = changes.find(list, hash_id(id), id)?;
+        let place = changes.find(list, hash_id(id), || id)?;
         changes.get(list, place)
     }
 

@@ -7,6 +7,7 @@ use fawn::state::coerce;
 use fawn::state::delta::StoredState;
 use fawn::state::ids::{IdSource, SequentialIds};
 use fawn::state::messages::{add_messages, fold_messages, merge_message_writes};
+use fawn::state::python;
 use fawn::state::reduce::{convert_document, reduce_document};
 use fawn::state::thread::{Overlay, Selection, ThreadState};
 use fawn::state::update::{StateUpdate, Write};
@@ -117,7 +118,7 @@ fn writes(input: &Value) -> Vec<Value> {
         Value::Array(writes) => writes.clone(),
         Value::String(text) => text.chars().map(|char| char.to_string().into()).collect(),
         falsy => {
-            assert!(!coerce::truthy(falsy));
+            assert!(!python::truthy(falsy));
             Vec::new()
         }
     }

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::arguments::{Strictness, parse, parse_partial};
 use super::class::Built;
-use super::python::dumps;
 use crate::protocol::message::{InvalidToolCall, Kind, ToolCall};
+use crate::state::python::dumps;
 
 /// Completes an AI message chunk; other messages stay as they are.
 ///

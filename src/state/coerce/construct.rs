@@ -4,10 +4,10 @@ use serde_json::{Map, Number, Value};
 
 use super::class::{Built, Class};
 use super::failure::{Failure, Failures};
-use super::python::{number_of, str_of, truthy};
 use super::{chunks, tool_calls};
 use crate::protocol::error::ErrorCode;
 use crate::protocol::message::{Fields, InvalidToolCall, Kind, ToolCall, ToolStatus};
+use crate::state::python::{number_of, str_of, truthy};
 
 /// Constructs a message of `class` of its members. Members outside the class are kept as they are.
 ///

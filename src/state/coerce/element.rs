@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 use super::class::Class;
 use super::construct::construct;
 use super::failure::Failures;
-use super::python::truthy;
 use super::tool_calls;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Kind, Message};
+use crate::state::python::truthy;
 
 /// Converts one message-like value. The steps are in the order of the reference, so that of several faults the same one is
 /// reported.
@@ -265,7 +265,7 @@ fn merge(others: &mut Map<String, Value>, nested: Value) -> Result<(), Error> {
             Value::Array(_) | Value::Object(_) => {
                 return Err(wrong("a name in additional_kwargs must be text"));
             }
-            other => super::python::str_of(&other),
+            other => crate::state::python::str_of(&other),
         };
         others.insert(name, value);
     }

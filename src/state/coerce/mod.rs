@@ -30,7 +30,6 @@ mod construct;
 mod element;
 mod failure;
 mod formats;
-mod python;
 pub(crate) mod text;
 mod tool_calls;
 
@@ -41,7 +40,7 @@ pub use construct::construct;
 pub use element::element;
 pub use failure::{Failure, Failures};
 pub use formats::{from_dict, to_dict, to_serialised, typed};
-pub use python::truthy;
+
 pub use text::write_text;
 
 use crate::protocol::error::{Error, ErrorCode};

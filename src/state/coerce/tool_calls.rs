@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::arguments::{Strictness, parse};
 use super::class::Class;
 use super::failure::Failures;
-use super::python::truthy;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::state::python::truthy;
 
 /// What an AI message does to its tool calls before it is validated.
 ///

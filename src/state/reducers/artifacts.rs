@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Fault, Side, python};
+use super::{Fault, Side};
+use crate::state::python;
 
 /// Appends artifacts and drops all but the first of equal ones, inside `existing` too.
 ///

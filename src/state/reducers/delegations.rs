@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::python::{self, Key};
 use super::{Fault, Side};
+use crate::state::python::{self, Key};
 
 /// Most entries in the ledger; older ones go first. Source: DeerFlow `thread_state.py`.
 pub const MAX_DELEGATIONS: usize = 50;

@@ -15,13 +15,13 @@
 use serde_json::Value;
 
 use super::channels::Channel;
+use super::python;
 use crate::protocol::error::{Error, ErrorCode};
 
 mod artifacts;
 mod delegations;
 mod goal;
 mod promoted;
-mod python;
 mod sandbox;
 mod skill_context;
 mod todos;

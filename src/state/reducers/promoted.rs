@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::artifacts::{first_of_each, union};
-use super::{Fault, Side, python};
+use super::{Fault, Side};
+use crate::state::python;
 
 /// Adds names to those of the same catalog; another catalog starts over.
 ///

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Side, python};
+use super::{Fault, Side};
 use crate::protocol::error::ErrorCode;
+use crate::state::python;
 
 /// Keeps the sandbox that is there.
 ///

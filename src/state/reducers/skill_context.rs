@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Side, python};
+use super::{Fault, Side};
+use crate::state::python;
 
 /// Most skills that are kept; those read longest ago go first. Source: DeerFlow `thread_state.py`.
 pub const MAX_SKILLS: usize = 8;
@@ -97,11 +98,11 @@ impl Skill {
         };
         let mut take = |member: &str| entry.get_mut(member).map(Value::take);
         let path = take("path")
-            .map(python::text)
+            .map(|value| python::str_of(&value))
             .ok_or_else(|| Fault::missing(side, &format!("/{place}"), "path"))?;
         let name = take("name")
             .filter(python::truthy)
-            .map(python::text)
+            .map(|value| python::str_of(&value))
             .unwrap_or_default();
         let description = match take("description") {
             Some(Value::String(text)) => python::collapse_whitespace(&text, MAX_DESCRIPTION_CHARS),

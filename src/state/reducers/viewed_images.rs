@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Fault, Side, python};
+use super::{Fault, Side};
+use crate::state::python;
 
 /// Adds images; a path that is written again gets the new facts whole and keeps its place.
 ///

@@ -1,12 +1,12 @@
-//! What the reference's language says about values: truth, equality, keys, text. Reducers depend on all four.
+//! What the reference's language says about values: truth, equality, keys, `str()`, `repr()` and `json.dumps()`. Reducers
+//! and coercion depend on them.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 
 /// Whether a value counts as true: not null, false, zero or empty.
-pub(super) fn truthy(value: &Value) -> bool {
+pub fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(value) => *value,
@@ -18,7 +18,7 @@ pub(super) fn truthy(value: &Value) -> bool {
 }
 
 /// A member that counts as true.
-pub(super) fn truthy_member<'a>(
+pub fn truthy_member<'a>(
     members: &'a serde_json::Map<String, Value>,
     name: &str,
 ) -> Option<&'a Value> {
@@ -27,7 +27,7 @@ pub(super) fn truthy_member<'a>(
 
 /// A value as a key of a map. Numbers and booleans of equal value are one key: `1`, `1.0` and `true`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Key<'a> {
+pub enum Key<'a> {
     /// Null.
     Null,
     /// An integer, a boolean, or a float without a fraction.
@@ -40,7 +40,7 @@ pub(super) enum Key<'a> {
 
 impl<'a> Key<'a> {
     /// The key of a value; `None` for lists and objects, which cannot be keys.
-    pub(super) fn of(value: &'a Value) -> Option<Key<'a>> {
+    pub fn of(value: &'a Value) -> Option<Key<'a>> {
         Some(match value {
             Value::Null => Key::Null,
             Value::Bool(value) => Key::Whole(i128::from(*value)),
@@ -68,7 +68,7 @@ impl<'a> Key<'a> {
     }
 
     /// The same key, independent of the value it came from.
-    pub(super) fn into_owned(self) -> Key<'static> {
+    pub fn into_owned(self) -> Key<'static> {
         match self {
             Key::Null => Key::Null,
             Key::Whole(whole) => Key::Whole(whole),
@@ -79,7 +79,7 @@ impl<'a> Key<'a> {
 }
 
 /// Whether two values are equal; the order of members does not matter, and numbers compare as [`Key`] says.
-pub(super) fn equal(a: &Value, b: &Value) -> bool {
+pub fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
@@ -96,7 +96,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 }
 
 /// What a loop over a value sees: items, characters or member names; the value itself when it cannot be looped over.
-pub(super) fn iterate(value: Value) -> Result<Vec<Value>, Value> {
+pub fn iterate(value: Value) -> Result<Vec<Value>, Value> {
     match value {
         Value::Array(items) => Ok(items),
         Value::String(text) => Ok(text.chars().map(|c| Value::String(c.into())).collect()),
@@ -108,20 +108,16 @@ pub(super) fn iterate(value: Value) -> Result<Vec<Value>, Value> {
     }
 }
 
-/// A value as text: `None`, `True`, `1e+16`; text is itself.
-pub(super) fn text(value: Value) -> String {
+/// `str()`: a string as it is, everything else as `repr()` has it.
+pub fn str_of(value: &Value) -> String {
     match value {
-        Value::String(text) => text,
-        other => {
-            let mut out = String::new();
-            write_literal(&other, &mut out);
-            out
-        }
+        Value::String(text) => text.clone(),
+        other => repr(other),
     }
 }
 
 /// Words joined by single spaces, cut after `max_chars` code points.
-pub(super) fn collapse_whitespace(text: &str, max_chars: usize) -> String {
+pub fn collapse_whitespace(text: &str, max_chars: usize) -> String {
     let mut out = String::new();
     let mut left = max_chars;
     for word in text.split(is_space).filter(|word| !word.is_empty()) {
@@ -145,76 +141,96 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
-fn write_literal(value: &Value, out: &mut String) {
+/// `repr()` of what a JSON value is in Python.
+pub fn repr(value: &Value) -> String {
+    let mut out = String::new();
+    push_repr(&mut out, value);
+    out
+}
+
+fn push_repr(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("None"),
         Value::Bool(true) => out.push_str("True"),
         Value::Bool(false) => out.push_str("False"),
-        Value::Number(number) => match number.as_f64() {
-            Some(float) if number.is_f64() => write_float(float, out),
-            _ => out.push_str(&number.to_string()),
-        },
-        Value::String(text) => write_quoted(text, out),
+        Value::Number(number) => out.push_str(&number_of(number)),
+        Value::String(text) => push_text(out, text),
         Value::Array(items) => {
             out.push('[');
             for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    out.push_str(", ");
-                }
-                write_literal(item, out);
+                out.push_str(if place > 0 { ", " } else { "" });
+                push_repr(out, item);
             }
             out.push(']');
         }
         Value::Object(members) => {
             out.push('{');
-            for (place, (name, member)) in members.iter().enumerate() {
-                if place > 0 {
-                    out.push_str(", ");
-                }
-                write_quoted(name, out);
+            for (place, (name, value)) in members.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                push_text(out, name);
                 out.push_str(": ");
-                write_literal(member, out);
+                push_repr(out, value);
             }
             out.push('}');
         }
     }
 }
 
-/// Shortest digits that read back; an exponent of at least two digits below 1e-4 and from 1e16.
-fn write_float(float: f64, out: &mut String) {
+/// The decimal form of a number: `5`, `1.0`, `1e+16`, `1e-07`.
+pub fn number_of(number: &Number) -> String {
+    match number.as_f64() {
+        Some(float) if number.is_f64() => float_of(float),
+        _ => number.to_string(),
+    }
+}
+
+/// The shortest digits that read back as the same double, laid out as Python lays them out: an exponent of two digits at
+/// least, from 1e16 on and below 1e-4.
+fn float_of(float: f64) -> String {
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    // Writing to a string cannot fail.
-    let _ = if (-4..16).contains(&exponent) {
-        let point = if float.fract() == 0.0 { ".0" } else { "" };
-        write!(out, "{float}{point}")
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        write!(out, "{digits}e{sign}{:02}", exponent.abs())
-    };
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{float}");
+        return if plain.contains('.') {
+            plain
+        } else {
+            format!("{plain}.0")
+        };
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-fn write_quoted(text: &str, out: &mut String) {
+/// Quoted text: single quotes unless the text has some and no double ones. Characters that Python does not print are
+/// escaped.
+fn push_text(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
     } else {
         '\''
     };
     out.push(quote);
-    for c in text.chars() {
-        // Writing to a string cannot fail.
-        let _ = match c {
-            '\\' => out.write_str("\\\\"),
-            '\n' => out.write_str("\\n"),
-            '\r' => out.write_str("\\r"),
-            '\t' => out.write_str("\\t"),
-            c if c == quote => write!(out, "\\{c}"),
-            c if is_printable(c) => out.write_char(c),
-            c if u32::from(c) < 0x100 => write!(out, "\\x{:02x}", u32::from(c)),
-            c if u32::from(c) < 0x1_0000 => write!(out, "\\u{:04x}", u32::from(c)),
-            c => write!(out, "\\U{:08x}", u32::from(c)),
-        };
+    for char in text.chars() {
+        match char {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            _ if char == quote => {
+                out.push('\\');
+                out.push(char);
+            }
+            _ if is_printable(char) => out.push(char),
+            _ => {
+                let code = u32::from(char);
+                out.push_str(&match code {
+                    0..=0xFF => format!("\\x{code:02x}"),
+                    0x100..=0xFFFF => format!("\\u{code:04x}"),
+                    _ => format!("\\U{code:08x}"),
+                });
+            }
+        }
     }
     out.push(quote);
 }
@@ -228,6 +244,54 @@ fn is_printable(c: char) -> bool {
     let mut pair = String::from("a");
     pair.push(c);
     pair.escape_debug().nth(1) == Some(c)
+}
+
+/// `json.dumps()` with its default settings: spaces after separators, everything outside ASCII escaped.
+pub fn dumps(value: &Value) -> String {
+    let mut out = String::new();
+    push_dumps(&mut out, value);
+    out
+}
+
+fn push_dumps(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(&number_of(number)),
+        Value::String(text) => push_ascii(out, text),
+        Value::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                push_dumps(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push('{');
+            for (place, (name, value)) in members.iter().enumerate() {
+                out.push_str(if place > 0 { ", " } else { "" });
+                push_ascii(out, name);
+                out.push_str(": ");
+                push_dumps(out, value);
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn push_ascii(out: &mut String, text: &str) {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    for char in quoted.chars() {
+        if char.is_ascii() {
+            out.push(char);
+        } else {
+            let mut units = [0; 2];
+            for unit in char.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -270,7 +334,7 @@ mod tests {
             (json!({"k": [1, {"n": null}]}), "{'k': [1, {'n': None}]}"),
             (json!({}), "{}"),
         ] {
-            assert_eq!(text(value), expected);
+            assert_eq!(str_of(&value), expected);
         }
     }
 
@@ -330,5 +394,26 @@ mod tests {
         for c in '\0'..=char::MAX {
             assert_eq!(is_space(c), listed(c), "{:x}", u32::from(c));
         }
+    }
+
+    #[test]
+    fn numbers_and_texts_read_as_in_python() {
+        let value = json!([
+            0.1,
+            1.0,
+            1e16,
+            1.5e-7,
+            123456789012345680.0,
+            -0.0001,
+            1e22,
+            0.0,
+            -5,
+            "it's",
+            "a\"'b",
+            "\u{0}é\u{a0}"
+        ]);
+        let expected = "[0.1, 1.0, 1e+16, 1.5e-07, 1.2345678901234568e+17, -0.0001, 1e+22, 0.0, -5, \"it's\", 'a\"\\'b', '\\x00é\\xa0']";
+        assert_eq!(repr(&value), expected);
+        assert_eq!(dumps(&json!({"a": [1, "é"]})), "{\"a\": [1, \"\\u00e9\"]}");
     }
 }
