@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -224,13 +225,23 @@ private:
         return c == ',' || c == '}' || c == ']' || c == ':' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
     }
 
+    /// Passes what is left of a string, its end quote too: eight bytes at a time while there is neither quote nor backslash
+    /// among them, and then to the next of these.
     bool rest_of_string() noexcept {
-        while (at_ != end_) {
-            const char c = *at_++;
-            if (c == '"') return true;
-            if (c == '\\' && at_ != end_) ++at_;
+        constexpr std::uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+        constexpr auto has_zero = [](std::uint64_t word) { return (word - ones) & ~word & tops; };
+        for (;;) {
+            while (end_ - at_ >= 8) {
+                std::uint64_t word = 0;
+                std::memcpy(&word, at_, 8);
+                if ((has_zero(word ^ (ones * '"')) | has_zero(word ^ (ones * '\\'))) != 0) break;
+                at_ += 8;
+            }
+            while (at_ != end_ && *at_ != '"' && *at_ != '\\') ++at_;
+            if (at_ == end_) return false;
+            if (*at_++ == '"') return true;
+            if (at_ != end_) ++at_;
         }
-        return false;
     }
 
     bool container() noexcept {
