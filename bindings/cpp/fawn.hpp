@@ -435,14 +435,15 @@ namespace json {
 /// The error of a call, or of a run. Copies share what it says; copying does not throw.
 class error : public std::exception {
 public:
-    /// What an error object says (schema "error"), such as the member "error" of a run's result.
-    explicit error(std::string_view raw) : error(raw, status::err_internal) {}
+    /// What an error object says (schema "error"), such as the member "error" of a run's result. Other text is the message of
+    /// an error of the host's own, which has the status `err_internal`.
+    explicit error(std::string_view text) : error(text, status::err_internal) {}
 
     /// The error of a call that answered a status, with its error object if there is one.
     error(std::string_view raw, fawn::status answered) {
         auto says = std::make_shared<data>();
         says->number = answered;
-        says->raw = raw;
+        (!raw.empty() && raw.front() == '{' ? says->raw : says->message) = raw;
         detail::scanner(raw).object([&](std::string_view name, std::string_view value) {
             if (name == "code") says->code = json::text(value);
             else if (name == "message") says->message = json::text(value);

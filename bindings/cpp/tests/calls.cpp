@@ -51,7 +51,7 @@ void answers(std::string_view config) {
     // The error of another call becomes the answer.
     CHECK(is_error(tool_message(config, [](fawn::pending_call&) { return fawn::try_describe("nothing"); }), "nothing"));
     CHECK(is_error(tool_message(config, [](fawn::pending_call&) {
-        return fawn::result<std::string>(fawn::unexpected(fawn::error(R"({"code":"store","message":"gone fishing"})")));
+        return fawn::result<std::string>(fawn::unexpected(fawn::error("gone fishing")));
     }), "gone fishing"));
     // A handler may answer by itself; what it returns then does not count.
     CHECK(contains(tool_message(config, [](fawn::pending_call& call) {
@@ -146,7 +146,7 @@ void later_from_another_thread(std::string_view config) {
 void dropped_and_moved(std::string_view config) {
     CHECK(contains(tool_message(config, [](fawn::pending_call&) { return fawn::answer::later(); }), "without an answer"));
     CHECK(contains(tool_message(config, [](fawn::pending_call& call) {
-        { const fawn::pending_call taken = std::move(call); CHECK(taken && !call && call.args().empty()); } // NOLINT
+        { const fawn::pending_call taken = std::move(call); CHECK(taken && !call && call.args().empty()); }
         return "not counted";
     }), "without an answer"));
     // Assigning drops what was there.
