@@ -16,20 +16,22 @@
 
 namespace {
 
-constexpr int rounds = 7, reads = 20000, runs = 1000, window = 64, calls = 100;
+constexpr int rounds = 7, runs = 1000, window = 64, calls = 100;
+// As many reads as in C, in shorter rounds, since a round that the machine interrupts does not count.
+constexpr int reads = 1000, read_rounds = 140;
 
 double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// The best time of `count` times `work`, in nanoseconds each.
+// The best time of `work`, in nanoseconds.
 template <class Work>
-double best_ns(int count, Work work) {
+double best_ns(Work work) {
     double best = 1e9;
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < read_rounds; ++round) {
         const double begin = now();
-        for (int n = 0; n < count; ++n) work();
-        best = std::min(best, (now() - begin) / count);
+        for (int n = 0; n < reads; ++n) work();
+        best = std::min(best, (now() - begin) / reads);
     }
     return best * 1e9;
 }
@@ -42,12 +44,12 @@ void state_small() {
     thread.update(R"({"values":{"messages":[{"role":"user","content":"What is the weather in Paris?"},)"
                   R"({"role":"ai","content":"It is clear, with 18 degrees."},)"
                   R"({"role":"user","content":"And in Oslo?"},{"role":"ai","content":"The same."}]}})");
-    const double owned = best_ns(reads, [&] {
+    const double owned = best_ns([&] {
         const fawn::buffer state = thread.state();
         seen += state.size();
     });
     std::printf(R"({"lang":"cpp","case":"state_small","ns":%.1f})" "\n", owned);
-    const double copied = best_ns(reads, [&] {
+    const double copied = best_ns([&] {
         const std::string state = thread.state().str();
         seen += state.size();
     });
