@@ -438,8 +438,8 @@ void fawn_buf_free(struct fawn_buf *buf);
  *
  * `channel`, `channel_len`: the name: "messages", "sandbox", "artifacts", "viewed_images", "todos", "goal", "promoted",
  * "delegations" or "skill_context".
- * `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}`. For "messages" also `"ids"` and
- * `"form"`: a value that an earlier call answered is fed back with `"form": "canonical"`.
+ * `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}` (schema "reduce_input"). For "messages"
+ * also `"ids"` and `"form"`: a value that an earlier call answered is fed back with `"form": "canonical"`.
  * `out`: the merged value, which you free.
  *
  * Errors: FAWN_ERR_UNKNOWN_CHANNEL; the FAWN_ERR_JSON_* and option errors for the document; the errors of the reducer
@@ -455,8 +455,8 @@ int32_t fawn_reduce(const char *channel,
 /**
  * Brings messages into canonical form: the layout in which threads, events and `fawn_reduce` have them. Gives no ids.
  *
- * `json`, `len`: `{"messages": [...]}` in any accepted form.
- * `out`: the array of canonical messages, which you free.
+ * `json`, `len`: `{"messages": [...]}` in any accepted form (schema "convert_input").
+ * `out`: the array of canonical messages (schema "convert_answer"), which you free.
  *
  * Errors: as `fawn_reduce` for channel "messages".
  */
@@ -484,9 +484,10 @@ int32_t fawn_runtime_new(uint32_t abi,
                          struct fawn_buf *err);
 
 /**
- * Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`.
+ * Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`
+ * (schema "runtime_op"). To delete a thread that there is not is no error.
  *
- * `out`: the op's answer, which you free.
+ * `out`: the op's answer, an object, which you free.
  *
  * Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist,
  * FAWN_ERR_UNSUPPORTED for one that this version does not have; FAWN_ERR_THREAD_BUSY; the option errors.
@@ -500,9 +501,11 @@ int32_t fawn_runtime_submit(fawn_runtime runtime,
 /**
  * Facts and figures about a runtime: runs, queues, host calls that wait, living handles.
  *
- * Works after shutdown too. `out`: the answer, which you free. Error: FAWN_ERR_HANDLE.
+ * Works after shutdown too. `out`: the answer (schema "runtime_stats"), which you free. Error: FAWN_ERR_HANDLE.
  */
-FAWN_API int32_t fawn_runtime_stats(fawn_runtime runtime, struct fawn_buf *out);
+FAWN_API
+int32_t fawn_runtime_stats(fawn_runtime runtime,
+                           struct fawn_buf *out);
 
 /**
  * Shuts a runtime down: cancels its runs, ends open host calls, saves what is to be saved, closes its queues.
@@ -511,7 +514,7 @@ FAWN_API int32_t fawn_runtime_stats(fawn_runtime runtime, struct fawn_buf *out);
  * the runtime and its objects answers FAWN_ERR_CLOSED, except reading what is left in its queues and the results of
  * its runs. May be called again, by several threads at once, to wait once more.
  *
- * FAWN_OK: it is down; `out` says what was ended, and you free it.
+ * FAWN_OK: it is down; `out` says what was ended (schema "shutdown_answer"), and you free it.
  * FAWN_TIMEOUT: it is still going down. Error: FAWN_ERR_HANDLE.
  */
 FAWN_API
@@ -582,8 +585,8 @@ int32_t fawn_thread_open(fawn_runtime runtime,
 /**
  * Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
  *
- * `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint's id and the warnings of the
- * reducers, which you free.
+ * `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint
+ * (schema "thread_update_answer"), which you free.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_THREAD_BUSY while a run is in flight; the FAWN_ERR_JSON_* and option
  * errors; the errors of the reducers (-201 and below) with the path of the write; FAWN_ERR_STORE, FAWN_ERR_THREAD_STALE.
@@ -600,7 +603,7 @@ int32_t fawn_thread_update(fawn_thread thread,
  * one opened the thread is seen once a write has failed with FAWN_ERR_THREAD_STALE, or by a named checkpoint.
  *
  * `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
- * `out`: the channels' values and the checkpoint they are of, which you free.
+ * `out`: the channels' values and the checkpoint they are of (schema "thread_state"), which you free.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED, FAWN_ERR_UNKNOWN_CHECKPOINT; the FAWN_ERR_JSON_* and option errors;
  * FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. May be called while a run is in flight.
@@ -615,7 +618,7 @@ int32_t fawn_thread_state(fawn_thread thread,
  * Lists the checkpoints of a thread, newest first.
  *
  * `json`, `len`: which and how many (schema "thread_history_query"); `{}` is all.
- * `out`: the list, which you free.
+ * `out`: the list (schema "thread_history"), which you free.
  *
  * Errors: as fawn_thread_state. May be called while a run is in flight.
  */
@@ -737,7 +740,8 @@ int32_t fawn_run_start(fawn_assembly assembly,
 /**
  * Tells a run something: `{"op": "cancel" | "resume" | ...}` (schema "run_op").
  *
- * Returns when the op was taken, not when it has had its effect. `out`: its answer, which you free.
+ * Returns when the op was taken, not when it has had its effect. `out`: its answer (schema "run_op_answer"), which you
+ * free.
  *
  * Errors: FAWN_ERR_HANDLE; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist, FAWN_ERR_UNSUPPORTED for one that this
  * version does not have; the option errors.
@@ -770,7 +774,7 @@ void fawn_run_free(fawn_run run);
 /**
  * Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool.
  *
- * `call_id`: from the "host_call" event. `json`, `len`: the part.
+ * `call_id`: from the "host_call" event. `json`, `len`: the part (schema "call_part").
  * FAWN_GONE: the call is over (cancelled, or its deadline passed); stop working on it. `err`: the error object on
  * failure.
  *

@@ -9,7 +9,7 @@ use crate::runtime::Runtime;
 
 /// Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool.
 ///
-/// `call_id`: from the "host_call" event. `json`, `len`: the part.
+/// `call_id`: from the "host_call" event. `json`, `len`: the part (schema "call_part").
 /// FAWN_GONE: the call is over (cancelled, or its deadline passed); stop working on it. `err`: the error object on
 /// failure.
 ///

@@ -11,8 +11,8 @@ use crate::state::reduce;
 ///
 /// `channel`, `channel_len`: the name: "messages", "sandbox", "artifacts", "viewed_images", "todos", "goal", "promoted",
 /// "delegations" or "skill_context".
-/// `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}`. For "messages" also `"ids"` and
-/// `"form"`: a value that an earlier call answered is fed back with `"form": "canonical"`.
+/// `json`, `len`: `{"existing": E, "updates": [u1, u2, ...]}` (schema "reduce_input"). For "messages"
+/// also `"ids"` and `"form"`: a value that an earlier call answered is fed back with `"form": "canonical"`.
 /// `out`: the merged value, which you free.
 ///
 /// Errors: FAWN_ERR_UNKNOWN_CHANNEL; the FAWN_ERR_JSON_* and option errors for the document; the errors of the reducer
@@ -37,8 +37,8 @@ pub unsafe extern "C" fn fawn_reduce(
 
 /// Brings messages into canonical form: the layout in which threads, events and `fawn_reduce` have them. Gives no ids.
 ///
-/// `json`, `len`: `{"messages": [...]}` in any accepted form.
-/// `out`: the array of canonical messages, which you free.
+/// `json`, `len`: `{"messages": [...]}` in any accepted form (schema "convert_input").
+/// `out`: the array of canonical messages (schema "convert_answer"), which you free.
 ///
 /// Errors: as `fawn_reduce` for channel "messages".
 #[unsafe(no_mangle)]

@@ -57,7 +57,8 @@ pub unsafe extern "C" fn fawn_run_start(
 
 /// Tells a run something: `{"op": "cancel" | "resume" | ...}` (schema "run_op").
 ///
-/// Returns when the op was taken, not when it has had its effect. `out`: its answer, which you free.
+/// Returns when the op was taken, not when it has had its effect. `out`: its answer (schema "run_op_answer"), which you
+/// free.
 ///
 /// Errors: FAWN_ERR_HANDLE; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist, FAWN_ERR_UNSUPPORTED for one that this
 /// version does not have; the option errors.

@@ -53,9 +53,10 @@ pub unsafe extern "C" fn fawn_runtime_new(
     })
 }
 
-/// Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`.
+/// Tells a runtime to do something that is rarely needed: `{"op": "delete_thread", "thread_id": "..."}`
+/// (schema "runtime_op"). To delete a thread that there is not is no error.
 ///
-/// `out`: the op's answer, which you free.
+/// `out`: the op's answer, an object, which you free.
 ///
 /// Errors: FAWN_ERR_HANDLE; FAWN_ERR_CLOSED after shutdown; FAWN_ERR_UNKNOWN_VARIANT for an op that does not exist,
 /// FAWN_ERR_UNSUPPORTED for one that this version does not have; FAWN_ERR_THREAD_BUSY; the option errors.
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn fawn_runtime_submit(
 
 /// Facts and figures about a runtime: runs, queues, host calls that wait, living handles.
 ///
-/// Works after shutdown too. `out`: the answer, which you free. Error: FAWN_ERR_HANDLE.
+/// Works after shutdown too. `out`: the answer (schema "runtime_stats"), which you free. Error: FAWN_ERR_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_runtime_stats(runtime: fawn_runtime, out: *mut fawn_buf) -> i32 {
     // SAFETY: `out` is NULL or writable, by the contract of the header.
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn fawn_runtime_stats(runtime: fawn_runtime, out: *mut faw
 /// the runtime and its objects answers FAWN_ERR_CLOSED, except reading what is left in its queues and the results of
 /// its runs. May be called again, by several threads at once, to wait once more.
 ///
-/// FAWN_OK: it is down; `out` says what was ended, and you free it.
+/// FAWN_OK: it is down; `out` says what was ended (schema "shutdown_answer"), and you free it.
 /// FAWN_TIMEOUT: it is still going down. Error: FAWN_ERR_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fawn_runtime_shutdown(

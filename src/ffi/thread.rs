@@ -45,8 +45,8 @@ pub unsafe extern "C" fn fawn_thread_open(
 
 /// Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
 ///
-/// `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint's id and the warnings of the
-/// reducers, which you free.
+/// `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint
+/// (schema "thread_update_answer"), which you free.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_THREAD_BUSY while a run is in flight; the FAWN_ERR_JSON_* and option
 /// errors; the errors of the reducers (-201 and below) with the path of the write; FAWN_ERR_STORE, FAWN_ERR_THREAD_STALE.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn fawn_thread_update(
 /// one opened the thread is seen once a write has failed with FAWN_ERR_THREAD_STALE, or by a named checkpoint.
 ///
 /// `json`, `len`: what to read (schema "thread_state_query"); `{}` reads all channels of the newest.
-/// `out`: the channels' values and the checkpoint they are of, which you free.
+/// `out`: the channels' values and the checkpoint they are of (schema "thread_state"), which you free.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED, FAWN_ERR_UNKNOWN_CHECKPOINT; the FAWN_ERR_JSON_* and option errors;
 /// FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. May be called while a run is in flight.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn fawn_thread_state(
 /// Lists the checkpoints of a thread, newest first.
 ///
 /// `json`, `len`: which and how many (schema "thread_history_query"); `{}` is all.
-/// `out`: the list, which you free.
+/// `out`: the list (schema "thread_history"), which you free.
 ///
 /// Errors: as fawn_thread_state. May be called while a run is in flight.
 #[unsafe(no_mangle)]

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::canonical::{self, Parts};
 use super::error::{Error, ErrorCode};
-use super::json;
+use super::json::{self, push_members, push_quoted, push_value};
 use super::scan::{self, Scanner};
 
 /// The id that, in a removal, removes everything before it in the same write and all that was there.
@@ -383,7 +383,7 @@ impl Message {
         };
         let mut text = String::with_capacity(json.len() + id.len() + 2);
         text.push_str(&json[..start]);
-        push_json_string(&mut text, id);
+        push_quoted(&mut text, id);
         text.push_str(&json[end..]);
         Message::from_written(self.0.kind, text, Some(start))
     }
@@ -420,22 +420,8 @@ impl Serialize for Message {
     }
 }
 
-/// Appends `text` as a JSON string.
-pub(crate) fn push_json_string(out: &mut String, text: &str) {
-    let plain = text
-        .bytes()
-        .all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
-    if plain {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        push_json(out, text);
-    }
-}
-
 /// Appends `value` as JSON.
-pub(crate) fn push_json<T: Serialize + ?Sized>(out: &mut String, value: &T) {
+fn push_json<T: Serialize + ?Sized>(out: &mut String, value: &T) {
     // Values of ours have string keys and finite numbers, so that writing them to memory cannot fail.
     out.push_str(&serde_json::to_string(value).expect("values of a message always serialise"));
 }
@@ -445,53 +431,58 @@ fn write_fields(fields: &Fields) -> (String, usize) {
     let mut out = String::with_capacity(256);
     let mut member = |name: &str, value: &dyn Fn(&mut String)| {
         out.push(if out.is_empty() { '{' } else { ',' });
-        push_json_string(&mut out, name);
+        push_quoted(&mut out, name);
         out.push(':');
         let at = out.len();
         value(&mut out);
         at
     };
-    let text = |text: &Option<String>| {
-        let text = text.clone();
-        move |out: &mut String| match &text {
-            Some(text) => push_json_string(out, text),
+    fn or_null(out: &mut String, text: &Option<String>) {
+        match text {
+            Some(text) => push_quoted(out, text),
             None => out.push_str("null"),
         }
-    };
-    member("content", &|out| push_json(out, &fields.content));
+    }
+    fn list<T: Serialize>(out: &mut String, items: &[T]) {
+        match items {
+            [] => out.push_str("[]"),
+            items => push_json(out, items),
+        }
+    }
+    member("content", &|out| push_value(out, &fields.content));
     member("additional_kwargs", &|out| {
-        push_json(out, &fields.additional_kwargs)
+        push_members(out, &fields.additional_kwargs)
     });
     member("response_metadata", &|out| {
-        push_json(out, &fields.response_metadata)
+        push_members(out, &fields.response_metadata)
     });
-    member("type", &|out| push_json_string(out, fields.kind.name()));
-    member("name", &text(&fields.name));
-    let id_at = member("id", &text(&fields.id));
+    member("type", &|out| push_quoted(out, fields.kind.name()));
+    member("name", &|out| or_null(out, &fields.name));
+    let id_at = member("id", &|out| or_null(out, &fields.id));
     match fields.kind {
         Kind::Ai => {
-            member("tool_calls", &|out| push_json(out, &fields.tool_calls));
+            member("tool_calls", &|out| list(out, &fields.tool_calls));
             member("invalid_tool_calls", &|out| {
-                push_json(out, &fields.invalid_tool_calls)
+                list(out, &fields.invalid_tool_calls)
             });
             member("usage_metadata", &|out| {
-                push_json(out, &fields.usage_metadata)
+                push_value(out, &fields.usage_metadata)
             });
         }
         Kind::Tool => {
             member("tool_call_id", &|out| {
-                push_json_string(out, &fields.tool_call_id)
+                push_quoted(out, &fields.tool_call_id)
             });
-            member("artifact", &|out| push_json(out, &fields.artifact));
-            member("status", &|out| push_json_string(out, fields.status.name()));
+            member("artifact", &|out| push_value(out, &fields.artifact));
+            member("status", &|out| push_quoted(out, fields.status.name()));
         }
         Kind::Chat => {
-            member("role", &|out| push_json_string(out, &fields.role));
+            member("role", &|out| push_quoted(out, &fields.role));
         }
         Kind::Human | Kind::System | Kind::Function | Kind::Remove => {}
     }
     for (name, value) in &fields.extra {
-        member(name, &|out| push_json(out, value));
+        member(name, &|out| push_value(out, value));
     }
     out.push('}');
     (out, id_at)

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::events::RunEvents;
 use super::inject;
+use super::logs::Warning;
 use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
@@ -301,10 +302,15 @@ impl Handle {
         }
         match self.sleep.as_mut().poll(context) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(Err(Error::new(
-                ErrorCode::DeadlineExceeded,
-                "the host did not answer before the deadline",
-            ))),
+            Poll::Ready(()) => {
+                self.events.warn(Warning::HostCallDeadline, || {
+                    format!("host call {} was not answered before its deadline", self.id)
+                });
+                Poll::Ready(Err(Error::new(
+                    ErrorCode::DeadlineExceeded,
+                    "the host did not answer before the deadline",
+                )))
+            }
         }
     }
 }

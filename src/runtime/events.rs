@@ -1,18 +1,19 @@
 //! The events of one run, as the host sees them.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use uuid::fmt::Hyphenated;
 
+use super::logs::{Logs, Warning};
 use super::queue::{Body, EventSource, Queue, Weight};
+use super::run::RunShared;
 use crate::agent::step::Note;
 use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
 use crate::ports::model::{ModelDelta, Usage};
-use crate::protocol::json::{push_number, quote};
+use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::state::update::{StateUpdate, Write};
@@ -31,6 +32,8 @@ pub struct RunEvents {
     queue: Option<Arc<Queue>>,
     source: Arc<EventSource>,
     clock: Arc<dyn Clock>,
+    logs: Arc<Logs>,
+    run: Arc<RunShared>,
     modes: Modes,
 }
 
@@ -39,14 +42,16 @@ impl RunEvents {
     pub fn new(
         queue: Option<Arc<Queue>>,
         clock: Arc<dyn Clock>,
-        run_id: &str,
-        thread_id: &str,
+        logs: Arc<Logs>,
+        run: Arc<RunShared>,
         request: &RunRequest,
     ) -> Self {
         RunEvents {
             queue,
-            source: Arc::new(EventSource::run(run_id, thread_id)),
+            source: Arc::new(EventSource::run(&run.run_id, &run.thread_id)),
             clock,
+            logs,
+            run,
             modes: Modes {
                 values: request.streams(StreamMode::Values),
                 updates: request.streams(StreamMode::Updates),
@@ -103,20 +108,17 @@ impl RunEvents {
                 args,
             } => {
                 self.json("message_delta", Weight::Ordinary, || {
-                    let or_null = |text: Option<String>| {
-                        text.map_or_else(|| "null".to_owned(), |text| quote(&text))
-                    };
                     let mut text = String::with_capacity(160 + args.len());
                     text.push_str("{\"message_id\":");
-                    text.push_str(&quote(message_id));
+                    push_quoted(&mut text, message_id);
                     text.push_str(",\"tool_call\":{\"index\":");
                     push_number(&mut text, index.into());
                     text.push_str(",\"id\":");
-                    text.push_str(&or_null(id));
+                    push_or_null(&mut text, id.as_deref());
                     text.push_str(",\"name\":");
-                    text.push_str(&or_null(name));
+                    push_or_null(&mut text, name.as_deref());
                     text.push_str(",\"args\":");
-                    text.push_str(&quote(&args));
+                    push_quoted(&mut text, &args);
                     text.push_str("}}");
                     text
                 });
@@ -130,21 +132,29 @@ impl RunEvents {
             if self.modes.messages {
                 for message in typed_messages(&update) {
                     self.json("message", Weight::Ordinary, || {
-                        format!(
-                            "{{\"node\":{},\"message\":{}}}",
-                            quote(&node),
-                            message.json()
-                        )
+                        let message = message.json();
+                        let mut text = String::with_capacity(message.len() + node.len() + 32);
+                        text.push_str("{\"node\":");
+                        push_quoted(&mut text, &node);
+                        text.push_str(",\"message\":");
+                        text.push_str(message);
+                        text.push('}');
+                        text
                     });
                 }
             }
             if self.modes.updates {
                 self.json("update", Weight::Ordinary, || {
-                    format!(
-                        "{{\"node\":{},\"update\":{}}}",
-                        quote(&node),
-                        update_json(&update)
-                    )
+                    let messages: usize = typed_messages(&update)
+                        .map(|message| message.json().len() + 1)
+                        .sum();
+                    let mut text = String::with_capacity(messages + node.len() + 64);
+                    text.push_str("{\"node\":");
+                    push_quoted(&mut text, &node);
+                    text.push_str(",\"update\":");
+                    push_update(&mut text, &update);
+                    text.push('}');
+                    text
                 });
             }
         }
@@ -163,7 +173,7 @@ impl RunEvents {
     /// `values`: the whole state.
     pub fn values(&self, values: &str) {
         self.json("values", Weight::Ordinary, || {
-            format!("{{\"values\":{values}}}")
+            ["{\"values\":", values, "}"].concat()
         });
     }
 
@@ -198,18 +208,26 @@ impl RunEvents {
     /// `host_call`: a question to the host.
     pub fn host_call(&self, call_id: u64, call: &HostCall) {
         self.json("host_call", Weight::Control, || {
-            format!(
-                "{{\"call_id\":{call_id},\"kind\":\"{}\",\"name\":{},\"args\":{},\
-                 \"tool_call_id\":{},\"deadline_ms\":{},\"idempotency_key\":{}}}",
-                call.kind.name(),
-                quote(&call.name),
-                call.args,
-                call.tool_call_id
-                    .as_deref()
-                    .map_or_else(|| "null".to_owned(), quote),
-                call.deadline.as_millis(),
-                quote(&call.idempotency_key)
-            )
+            let mut text = String::with_capacity(call.args.len() + 256);
+            text.push_str("{\"call_id\":");
+            push_number(&mut text, call_id);
+            text.push_str(",\"kind\":\"");
+            text.push_str(call.kind.name());
+            text.push_str("\",\"name\":");
+            push_quoted(&mut text, &call.name);
+            text.push_str(",\"args\":");
+            text.push_str(&call.args);
+            text.push_str(",\"tool_call_id\":");
+            push_or_null(&mut text, call.tool_call_id.as_deref());
+            text.push_str(",\"deadline_ms\":");
+            push_number(
+                &mut text,
+                u64::try_from(call.deadline.as_millis()).unwrap_or(u64::MAX),
+            );
+            text.push_str(",\"idempotency_key\":");
+            push_quoted(&mut text, &call.idempotency_key);
+            text.push('}');
+            text
         });
     }
 
@@ -237,6 +255,11 @@ impl RunEvents {
         self.json("run_end", Weight::Control, || result.to_owned());
     }
 
+    /// Warns whoever subscribed to `log` of something about this run.
+    pub fn warn(&self, warning: Warning, message: impl FnOnce() -> String) {
+        self.logs.warn(&self.run, warning, message);
+    }
+
     fn json(&self, kind: &'static str, weight: Weight, data: impl FnOnce() -> String) {
         if self.queue.is_some() {
             self.push(kind, weight, Body::Json(data()));
@@ -257,20 +280,27 @@ fn typed_messages(update: &StateUpdate) -> impl Iterator<Item = &Message> {
     })
 }
 
-fn update_json(update: &StateUpdate) -> String {
-    let mut text = String::from("{");
+fn push_or_null(out: &mut String, text: Option<&str>) {
+    match text {
+        Some(text) => push_quoted(out, text),
+        None => out.push_str("null"),
+    }
+}
+
+fn push_update(text: &mut String, update: &StateUpdate) {
+    text.push('{');
     for (place, (channel, write)) in update.writes.iter().enumerate() {
         if place > 0 {
             text.push(',');
         }
-        // Writing to a String cannot fail.
-        let _ = write!(text, "\"{}\":", channel.name());
+        push_quoted(text, channel.name());
+        text.push(':');
         match write {
-            Write::Value(value) => {
-                let _ = write!(text, "{value}");
-            }
+            Write::Value(value) => push_value(text, value),
             Write::Overwrite(value) => {
-                let _ = write!(text, "{{\"__overwrite__\":{value}}}");
+                text.push_str("{\"__overwrite__\":");
+                push_value(text, value);
+                text.push('}');
             }
             Write::Messages(messages) => {
                 text.push('[');
@@ -285,5 +315,4 @@ fn update_json(update: &StateUpdate) -> String {
         }
     }
     text.push('}');
-    text
 }

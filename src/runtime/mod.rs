@@ -6,6 +6,7 @@ mod events;
 pub mod guarded;
 mod ids;
 pub mod inject;
+mod logs;
 mod models;
 mod queue;
 mod run;
@@ -28,6 +29,7 @@ use self::calls::Calls;
 use self::driver::Driver;
 use self::events::RunEvents;
 use self::ids::Ids;
+use self::logs::Logs;
 use self::run::RunShared;
 use self::sync::{block_on, lock};
 use self::thread::{OpenThread, ThreadServices, busy, decode_update};
@@ -40,9 +42,7 @@ use crate::ports::checkpoint::DynCheckpointStore;
 use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::DynTool;
-use crate::protocol::config::{
-    AssemblyConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig, Subscription,
-};
+use crate::protocol::config::{AssemblyConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig};
 use crate::protocol::decode::{from_text, from_value, tagged};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
@@ -67,7 +67,7 @@ struct Inner {
     run_left: tokio::sync::Notify,
     run_left_blocking: std::sync::Condvar,
     runs_started: AtomicU64,
-    source: Arc<queue::EventSource>,
+    logs: Arc<Logs>,
     closed: AtomicBool,
 }
 
@@ -130,7 +130,7 @@ impl Runtime {
             driver,
             services: Arc::new(ThreadServices {
                 store,
-                clock,
+                clock: clock.clone(),
                 ids: Ids::new(testing.ids),
             }),
             models: config
@@ -145,7 +145,7 @@ impl Runtime {
             run_left: tokio::sync::Notify::new(),
             run_left_blocking: std::sync::Condvar::new(),
             runs_started: AtomicU64::new(0),
-            source: Arc::new(queue::EventSource::runtime()),
+            logs: Arc::new(Logs::new(clock)),
             closed: AtomicBool::new(false),
         })))
     }
@@ -352,6 +352,7 @@ impl Runtime {
         let config: QueueConfig = from_text(json)?;
         config.validate()?;
         let queue = Arc::new(queue::Queue::new(&config));
+        self.0.logs.add(&queue);
         let mut queues = lock(&self.0.queues);
         queues.retain(|queue| queue.strong_count() > 0);
         queues.push(Arc::downgrade(&queue));
@@ -423,8 +424,8 @@ impl Runtime {
         let events = Arc::new(RunEvents::new(
             queue.map(|queue| queue.queue.clone()),
             self.0.services.clock.clone(),
-            &run_id,
-            &open.id,
+            self.0.logs.clone(),
+            shared.clone(),
             &request,
         ));
         let task = RunTask {
@@ -474,22 +475,6 @@ impl Runtime {
     /// `Handle` for an id that was never given; those of decoding. The call stays open then.
     pub fn finish(&self, call_id: u64, json: &str) -> Result<Answer<()>, Error> {
         self.0.calls.finish(call_id, json)
-    }
-
-    /// Sends a `log` event with a stable code to the queues that subscribed to it.
-    pub fn log(&self, code: &str, message: &str) {
-        let data = json!({ "level": "warning", "code": code, "message": message }).to_string();
-        for queue in self.0.live_queues() {
-            if queue.subscribes(Subscription::Log) {
-                queue.push(
-                    &self.0.source,
-                    "log",
-                    self.0.services.clock.now(),
-                    queue::Body::Json(data.clone()),
-                    queue::Weight::Ordinary,
-                );
-            }
-        }
     }
 
     fn check_open(&self) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use super::inject;
 use super::sync::{Answer, Wait, lock};
 use crate::protocol::config::{QueueConfig, Subscription};
 use crate::protocol::error::Error;
-use crate::protocol::json::{push_number, quote};
+use crate::protocol::json::{push_number, push_quoted, quote};
 use crate::protocol::time::Timestamp;
 
 /// Events that may wait unless the configuration says otherwise.
@@ -120,11 +120,11 @@ impl Event {
                 text,
             } => {
                 out.push_str("{\"message_id\":");
-                out.push_str(&quote(message_id));
+                push_quoted(out, message_id);
                 out.push_str(",\"");
                 out.push_str(member);
                 out.push_str("\":");
-                out.push_str(&quote(text));
+                push_quoted(out, text);
                 out.push('}');
             }
         }

@@ -11,6 +11,7 @@ use super::events::RunEvents;
 use super::guarded::Guarded;
 use super::ids::Ids;
 use super::inject;
+use super::logs::Warning;
 use super::run::RunShared;
 use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
@@ -165,6 +166,12 @@ impl RunTask {
             }
             Some(Ok(response)) => {
                 let usage = response.reply.usage.clone();
+                let invalid = response.reply.invalid_tool_calls.len();
+                if invalid > 0 {
+                    self.events.warn(Warning::InvalidToolCalls, || {
+                        format!("{invalid} calls of message {message_id} are not executed: their arguments are no JSON object")
+                    });
+                }
                 machine.model_replied(Ok(response));
                 if let Some(usage) = usage {
                     let total = machine.usage_with(&usage);
@@ -231,7 +238,7 @@ impl RunTask {
     async fn call_tool(&self, invocation: ToolInvocation) -> ToolOutcome {
         ToolChain {
             wrappers: self.assembly.tool_wrappers(),
-            assembly: &self.assembly,
+            task: self,
         }
         .run(invocation)
         .await
@@ -265,6 +272,10 @@ impl RunTask {
                 .next_checkpoint(delta, source, &self.shared.run_id);
             let meta = checkpoint.meta.clone();
             if let Err(error) = self.thread.put(checkpoint).await {
+                if error.code == ErrorCode::ThreadStale {
+                    self.events
+                        .warn(Warning::ThreadStale, || error.message.clone());
+                }
                 return machine.save_failed(error);
             }
             Some(meta)
@@ -436,7 +447,7 @@ impl NextModel for ModelChain<'_> {
 /// The wrappers that are left, and the tools inside them.
 struct ToolChain<'a> {
     wrappers: &'a [Arc<dyn Middleware>],
-    assembly: &'a Assembly,
+    task: &'a RunTask,
 }
 
 impl NextTool for ToolChain<'_> {
@@ -445,27 +456,40 @@ impl NextTool for ToolChain<'_> {
             if let Some((outer, inner)) = self.wrappers.split_first() {
                 let mut next = ToolChain {
                     wrappers: inner,
-                    assembly: self.assembly,
+                    task: self.task,
                 };
                 return outer.wrap_tool_call(invocation, &mut next).await;
             }
-            let Some(entry) = self.assembly.tool(&invocation.name) else {
-                let known: Vec<&str> = self
-                    .assembly
+            let assembly = &self.task.assembly;
+            let Some(entry) = assembly.tool(&invocation.name) else {
+                let known: Vec<&str> = assembly
                     .tool_specs
                     .iter()
                     .map(|spec| spec.name.as_str())
                     .collect();
-                return ToolOutcome::Failed(format!(
+                let fault = format!(
                     "there is no tool {:?}; the tools are: {}",
                     invocation.name.chars().take(100).collect::<String>(),
                     known.join(", ")
-                ));
+                );
+                self.task
+                    .events
+                    .warn(Warning::UnknownTool, || fault.clone());
+                return ToolOutcome::Failed(fault);
             };
             inject::point("tool");
             match entry.check.check(std::mem::take(&mut invocation.args)) {
                 Ok(args) => invocation.args = args,
-                Err(fault) => return ToolOutcome::Failed(fault),
+                Err(fault) => {
+                    self.task.events.warn(Warning::ArgumentsRefused, || {
+                        format!(
+                            "call {:?} of {}: {fault}",
+                            invocation.call_id,
+                            entry.tool.spec().name
+                        )
+                    });
+                    return ToolOutcome::Failed(fault);
+                }
             }
             entry.tool.call_boxed(invocation).await
         })

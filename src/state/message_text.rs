@@ -8,7 +8,8 @@ use super::ids::IdSource;
 use super::messages::Entry;
 use crate::protocol::canonical;
 use crate::protocol::error::Error;
-use crate::protocol::message::{Kind, Message, hash_id, push_json_string};
+use crate::protocol::json::push_quoted;
+use crate::protocol::message::{Kind, Message, hash_id};
 use crate::protocol::scan::{RawStr, Scanner};
 
 /// How messages of a text are to be read.
@@ -303,7 +304,7 @@ impl Texts<'_> {
                 Some(at) if !item.id.is_empty() => {
                     let at = range.start + at as usize;
                     out.push_str(&text[range.start..at]);
-                    push_json_string(out, &item.id);
+                    push_quoted(out, &item.id);
                     out.push_str(&text[at + "null".len()..range.end]);
                 }
                 _ => run = Some((text, range)),

@@ -142,3 +142,84 @@ fn the_header_names_schemas_that_exist() {
     }
     assert!(count > 10, "only {count} names were found");
 }
+
+/// Closes every object that says its members, so that one which nobody described is found.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            if members.get("properties").is_some_and(Value::is_object)
+                && members.get("type").is_some_and(|kind| kind == "object")
+            {
+                members.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn schema(name: &str) -> Value {
+    let found = SCHEMAS.iter().find(|schema| schema.name == name);
+    found
+        .unwrap_or_else(|| panic!("there is no schema {name}"))
+        .document()
+}
+
+#[test]
+fn what_golden_runs_gave_fits_the_schemas_and_has_no_member_that_they_do_not_tell_of() {
+    let mut event = schema("event");
+    // Messages have members by class; the golden runs compare them whole.
+    let mut defs = event["$defs"].take();
+    for def in defs.as_object_mut().unwrap().values_mut() {
+        let message = def.pointer_mut("/properties/message").map(Value::take);
+        close(def);
+        if let Some(message) = message {
+            def["properties"]["message"] = message;
+        }
+    }
+    event["$defs"] = defs;
+    let mut types = std::collections::BTreeSet::new();
+    let event = jsonschema::validator_for(&event).unwrap();
+    let mut error = schema("error");
+    close(&mut error);
+    let error = jsonschema::validator_for(&error).unwrap();
+    let [state, history, update] =
+        ["thread_state", "thread_history", "thread_update_answer"].map(schema);
+    let answers = [("state", state), ("history", history), ("update", update)]
+        .map(|(step, schema)| (step, jsonschema::validator_for(&schema).unwrap()));
+    for file in files("tests/golden", ".expected.json") {
+        let shown = file.display();
+        let scenario = shown.to_string().replace(".expected.json", ".json");
+        let scenario: Value = serde_json::from_str(&read(std::path::Path::new(&scenario))).unwrap();
+        let outcome: Value = serde_json::from_str(&read(&file)).unwrap();
+        let steps = scenario["steps"].as_array().unwrap().iter();
+        for (step, outcome) in steps.zip(outcome.as_array().unwrap()) {
+            if let Some(payload) = outcome.get("error") {
+                error
+                    .validate(payload)
+                    .unwrap_or_else(|fault| panic!("{shown}: {fault}: {payload}"));
+                continue;
+            }
+            for one in outcome
+                .get("events")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                types.insert(one["type"].as_str().unwrap().to_owned());
+                event
+                    .validate(one)
+                    .unwrap_or_else(|fault| panic!("{shown}: {fault}: {one}"));
+            }
+            for (name, answer) in &answers {
+                if step.get(*name).is_some() {
+                    answer
+                        .validate(outcome)
+                        .unwrap_or_else(|fault| panic!("{shown}: {fault}: {outcome}"));
+                }
+            }
+        }
+    }
+    assert!(types.len() >= 10, "golden runs show only {types:?}");
+}

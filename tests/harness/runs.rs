@@ -853,3 +853,69 @@ fn two_hundred_runs_at_once_end_with_results_of_their_own() {
         }
     }
 }
+
+#[test]
+fn warnings_reach_the_queues_that_subscribed_with_numbers_of_their_own() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "replies": [
+                        {"tool_calls": [
+                            {"name": "no_such", "args": {}, "id": "a"},
+                            {"name": "look", "args": {"city": 7}, "id": "b"},
+                            {"name": "look", "args": {"city": "Oslo"}, "id": "c"},
+                        ]},
+                        {"content": "Done."},
+                    ]},
+                    "tools": [{"name": "look", "deadline_ms": 30, "parameters": {
+                        "type": "object", "properties": {"city": {"type": "string"}},
+                    }}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let run_queue = queue(&runtime);
+        let log = |options: &str| runtime.new_queue(options).expect("a queue");
+        let logs = [
+            log(r#"{"subscribe":["log"]}"#),
+            log(r#"{"subscribe":["log"]}"#),
+        ];
+        let run = start(
+            &runtime,
+            &agent,
+            &thread(&runtime, "t"),
+            Some(&run_queue),
+            &hello(),
+        );
+        let seen = events(&run_queue);
+        assert!(!types(&seen).contains(&"log"), "only where asked for");
+        assert_eq!(result(&run)["status"], "success");
+        for queue in logs {
+            let Ok(Answer::Done(text)) = queue.take(LONG, 0) else {
+                panic!("no warnings")
+            };
+            let warnings: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+            let codes: Vec<&str> = warnings
+                .iter()
+                .map(|warning| warning["data"]["code"].as_str().expect("a code"))
+                .collect();
+            assert_eq!(
+                codes,
+                ["unknown_tool", "arguments_refused", "host_call_deadline"]
+            );
+            for (place, warning) in warnings.iter().enumerate() {
+                assert_eq!(warning["seq"], place + 1);
+                assert_eq!(warning["type"], "log");
+                assert_eq!(
+                    warning.get("run_id"),
+                    None,
+                    "it is not of the run's numbers"
+                );
+                assert_eq!(warning["data"]["run_id"], *run.id());
+                assert_eq!(warning["data"]["thread_id"], "t");
+            }
+        }
+    }
+}

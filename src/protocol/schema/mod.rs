@@ -1,9 +1,14 @@
 //! The JSON Schemas of what crosses the ABI: one ordered list, from which the published files and `fawn_describe` come.
 
+mod answers;
+mod events;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::answers as answer;
+use self::events::{event, run_result};
 use super::config::{AssemblyConfig, ModelConfig, QueueConfig, RuntimeConfig};
 use super::decode::from_text;
 use super::error::{Error, ErrorCode};
@@ -49,6 +54,16 @@ impl Schema {
             }
         }
         Value::Object(document)
+    }
+}
+
+/// A schema of what only goes out, or of what is read piece by piece.
+const fn plain(name: &'static str, summary: &'static str, schema: fn() -> Value) -> Schema {
+    Schema {
+        name,
+        summary,
+        schema,
+        round_trip: None,
     }
 }
 
@@ -142,6 +157,57 @@ pub const SCHEMAS: &[Schema] = &[
         schema: error_object,
         round_trip: None,
     },
+    plain(
+        "reduce_input",
+        "Input of fawn_reduce.",
+        answer::reduce_input,
+    ),
+    plain(
+        "convert_input",
+        "Input of fawn_messages_convert.",
+        answer::convert_input,
+    ),
+    plain(
+        "convert_answer",
+        "Answer of fawn_messages_convert.",
+        answer::convert_answer,
+    ),
+    plain("call_part", "Input of fawn_call_emit.", answer::call_part),
+    plain(
+        "runtime_op",
+        "Input of fawn_runtime_submit.",
+        answer::runtime_op,
+    ),
+    plain(
+        "runtime_stats",
+        "Answer of fawn_runtime_stats.",
+        answer::runtime_stats,
+    ),
+    plain(
+        "shutdown_answer",
+        "Answer of fawn_runtime_shutdown.",
+        answer::shutdown_answer,
+    ),
+    plain(
+        "thread_update_answer",
+        "Answer of fawn_thread_update.",
+        answer::thread_update_answer,
+    ),
+    plain(
+        "thread_state",
+        "Answer of fawn_thread_state.",
+        answer::thread_state,
+    ),
+    plain(
+        "thread_history",
+        "Answer of fawn_thread_history.",
+        answer::thread_history,
+    ),
+    plain(
+        "run_op_answer",
+        "Answer of fawn_run_submit.",
+        answer::run_op_answer,
+    ),
 ];
 
 /// Says of every closed object that members which begin with `x-` are let through, as decoding does.
@@ -190,109 +256,6 @@ fn run_op() -> Value {
                 "properties": {"op": {"const": "resume"}},
             },
         ],
-    })
-}
-
-fn run_result() -> Value {
-    json!({
-        "type": "object",
-        "required": ["run_id", "thread_id", "status"],
-        "properties": {
-            "run_id": {"type": "string"},
-            "thread_id": {"type": "string"},
-            "status": {
-                "description": "How it ended: with an answer, with an error, or cancelled.",
-                "enum": ["success", "error", "interrupted"],
-            },
-            "checkpoint_id": {
-                "description": "The thread's newest checkpoint.",
-                "type": ["string", "null"],
-            },
-            "steps": {"description": "Model calls and sets of tool calls.", "type": "integer"},
-            "usage": {
-                "description": "Tokens of the agent's own turns.",
-                "type": "object",
-                "properties": {
-                    "input_tokens": {"type": "integer"},
-                    "output_tokens": {"type": "integer"},
-                    "total_tokens": {"type": "integer"},
-                },
-            },
-            "message": {
-                "description": "The last ai message of a run that succeeded, in canonical form.",
-                "type": ["object", "null"],
-            },
-            "error": {"description": "An error object; only with the status error.", "type": "object"},
-            "cancel_reason": {
-                "description": "Why it was cancelled; only with the status interrupted.",
-                "type": ["string", "null"],
-            },
-        },
-    })
-}
-
-/// Types of events, with what their data holds.
-const EVENT_TYPES: &[(&str, &str)] = &[
-    ("run_start", "The first event of a run: recursion_limit."),
-    (
-        "message_delta",
-        "A piece of a reply: message_id, and text, reasoning or tool_call.",
-    ),
-    (
-        "message",
-        "A whole message that a node wrote, stored: node, message.",
-    ),
-    ("update", "All that a node wrote, stored: node, update."),
-    ("values", "The whole state after a step: values."),
-    (
-        "usage",
-        "Tokens of one reply and of the run so far: message_id, usage, total.",
-    ),
-    (
-        "checkpoint",
-        "A step is stored: checkpoint_id, parent_checkpoint_id, step, source.",
-    ),
-    (
-        "host_call",
-        "A question to the host, to be answered by fawn_call_finish: call_id, kind (tool or model), name, args, tool_call_id, deadline_ms, idempotency_key.",
-    ),
-    (
-        "host_call_cancelled",
-        "An answer to a host call is of no use any more: call_id, reason.",
-    ),
-    (
-        "custom",
-        "What a tool emitted while it ran: tool_call_id, value.",
-    ),
-    (
-        "gap",
-        "A lossy queue dropped events: first_seq, last_seq, dropped.",
-    ),
-    ("log", "A warning with a stable code: level, code, message."),
-    ("run_end", "The last event of a run: its run_result."),
-];
-
-fn event() -> Value {
-    let types: Vec<Value> = EVENT_TYPES
-        .iter()
-        .map(|(name, about)| json!({"const": name, "description": about}))
-        .collect();
-    json!({
-        "description": "One event: fawn_queue_take answers a list of them. New types and members may come; ignore those you do not know.",
-        "type": "object",
-        "required": ["seq", "type", "at", "data"],
-        "properties": {
-            "seq": {
-                "description": "Strictly increasing within a run; a hole is told by a gap event.",
-                "type": "integer",
-                "minimum": 1,
-            },
-            "run_id": {"description": "Absent in events of no run.", "type": "string"},
-            "thread_id": {"description": "Absent in events of no run.", "type": "string"},
-            "type": {"anyOf": [{"oneOf": types}, {"type": "string"}]},
-            "at": {"description": "When.", "type": "string", "format": "date-time"},
-            "data": {"type": "object"},
-        },
     })
 }
 

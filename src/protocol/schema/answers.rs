@@ -1,0 +1,228 @@
+//! The schemas of what calls answer, and of inputs that no type of ours decodes.
+
+use serde_json::{Value, json};
+
+use super::events::{message, source};
+
+/// Input of `fawn_reduce`.
+pub fn reduce_input() -> Value {
+    json!({
+        "type": "object",
+        "required": ["existing", "updates"],
+        "properties": {
+            "existing": {"description": "The value so far; null: the reducer receives null."},
+            "updates": {"description": "What is written, left to right.", "type": "array"},
+            "form": {
+                "description": "Of messages: existing is canonical and is taken as it is. Default: it is coerced as the reference does.",
+                "const": "canonical",
+            },
+            "ids": {
+                "description": "Of messages: where missing ids come from. Default random.",
+                "oneOf": [
+                    {"enum": ["random", "sequential"]},
+                    {
+                        "type": "object",
+                        "required": ["sequential_from"],
+                        "properties": {"sequential_from": {"type": "integer", "minimum": 0}},
+                        "additionalProperties": false,
+                    },
+                ],
+            },
+        },
+        "additionalProperties": false,
+    })
+}
+
+/// Input of `fawn_messages_convert`.
+pub fn convert_input() -> Value {
+    json!({
+        "type": "object",
+        "required": ["messages"],
+        "properties": {
+            "messages": {"description": "One message or a list of them, in any accepted form."},
+        },
+        "additionalProperties": false,
+    })
+}
+
+/// Answer of `fawn_messages_convert`.
+pub fn convert_answer() -> Value {
+    json!({"type": "array", "items": message()})
+}
+
+/// Input of `fawn_call_emit`.
+pub fn call_part() -> Value {
+    json!({
+        "anyOf": [
+            {
+                "description": "Of a model: a piece of its reply.",
+                "type": "object",
+                "properties": {
+                    "text": {"type": ["string", "null"]},
+                    "reasoning": {"type": ["string", "null"]},
+                    "tool_call": {
+                        "type": ["object", "null"],
+                        "required": ["index"],
+                        "properties": {
+                            "index": {"description": "Which call of the reply.", "type": "integer", "minimum": 0},
+                            "id": {"type": ["string", "null"]},
+                            "name": {"type": ["string", "null"]},
+                            "args": {"description": "A piece of the JSON text of the arguments.", "type": "string"},
+                        },
+                        "additionalProperties": false,
+                    },
+                },
+                "additionalProperties": false,
+            },
+            {"description": "Of a tool: any JSON, for the host's custom events."},
+        ],
+    })
+}
+
+/// Input of `fawn_runtime_submit`.
+pub fn runtime_op() -> Value {
+    json!({
+        "type": "object",
+        "required": ["op"],
+        "oneOf": [
+            {
+                "description": "Forgets a thread: its checkpoints and messages. One that there is not is no error. Answers {}.",
+                "required": ["thread_id"],
+                "properties": {
+                    "op": {"const": "delete_thread"},
+                    "thread_id": {"description": "Which.", "type": "string"},
+                },
+                "additionalProperties": false,
+            },
+            {
+                "description": "Not available in this version.",
+                "properties": {"op": {"enum": ["reset_agent", "reload_skills"]}},
+            },
+        ],
+    })
+}
+
+/// Answer of `fawn_run_submit`.
+pub fn run_op_answer() -> Value {
+    json!({
+        "type": "object",
+        "required": ["cancelled"],
+        "properties": {
+            "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
+        },
+    })
+}
+
+/// Answer of `fawn_runtime_stats`.
+pub fn runtime_stats() -> Value {
+    json!({
+        "type": "object",
+        "required": ["runs", "threads", "queues", "open_calls", "handles"],
+        "properties": {
+            "runs": {
+                "type": "object",
+                "required": ["active", "started"],
+                "properties": {
+                    "active": {"description": "Not ended yet.", "type": "integer", "minimum": 0},
+                    "started": {"description": "Since the runtime was made.", "type": "integer", "minimum": 0},
+                },
+            },
+            "threads": {"description": "Open ones.", "type": "integer", "minimum": 0},
+            "queues": {"type": "integer", "minimum": 0},
+            "open_calls": {"description": "Host calls that wait for an answer.", "type": "integer", "minimum": 0},
+            "handles": {
+                "description": "The living handles of this runtime.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["handle", "kind"],
+                    "properties": {
+                        "handle": {"type": "integer", "minimum": 1},
+                        "kind": {"type": "string"},
+                        "runtime": {"description": "The runtime that it belongs to.", "type": "integer"},
+                    },
+                },
+            },
+        },
+    })
+}
+
+/// Answer of `fawn_runtime_shutdown`.
+pub fn shutdown_answer() -> Value {
+    json!({
+        "type": "object",
+        "required": ["runs_cancelled"],
+        "properties": {
+            "runs_cancelled": {"description": "Runs that this call found in flight.", "type": "integer", "minimum": 0},
+        },
+    })
+}
+
+/// Answer of `fawn_thread_update`.
+pub fn thread_update_answer() -> Value {
+    json!({
+        "type": "object",
+        "required": ["checkpoint_id", "step"],
+        "properties": {
+            "checkpoint_id": {"description": "The checkpoint that holds the writes.", "type": "string"},
+            "step": {"type": "integer"},
+        },
+    })
+}
+
+/// Answer of `fawn_thread_state`.
+pub fn thread_state() -> Value {
+    let mut schema = checkpoint();
+    schema["properties"]["values"] = json!({
+        "description": "Channel name to value; with since: of the channels that changed, without messages.",
+        "type": "object",
+    });
+    schema["properties"]["since"] = json!({"description": "As asked.", "type": "string"});
+    schema["properties"]["messages"] = json!({
+        "description": "Only with since: what became of the messages.",
+        "type": "object",
+        "required": ["reset", "removed", "upserted"],
+        "properties": {
+            "reset": {"description": "Nothing of the older list is left; upserted is the whole list.", "type": "boolean"},
+            "removed": {"description": "Ids of messages that are gone.", "type": "array", "items": {"type": "string"}},
+            "upserted": {"description": "Messages that are new or replaced, in order.", "type": "array", "items": message()},
+        },
+    });
+    if let Some(required) = schema["required"].as_array_mut() {
+        required.push("values".into());
+    }
+    schema
+}
+
+/// Answer of `fawn_thread_history`.
+pub fn thread_history() -> Value {
+    let mut entry = checkpoint();
+    entry["properties"]["values"] = json!({
+        "description": "Channel name to value; only if asked for.",
+        "type": "object",
+    });
+    json!({"description": "Newest first.", "type": "array", "items": entry})
+}
+
+/// The members that tell of a checkpoint; all null where there is none.
+fn checkpoint() -> Value {
+    let mut source = source();
+    if let Some(kinds) = source["anyOf"].as_array_mut() {
+        kinds.push(json!({"type": "null"}));
+    }
+    json!({
+        "type": "object",
+        "required": [
+            "checkpoint_id", "parent_checkpoint_id", "step", "source", "created_at", "run_id", "metadata",
+        ],
+        "properties": {
+            "checkpoint_id": {"type": ["string", "null"]},
+            "parent_checkpoint_id": {"type": ["string", "null"]},
+            "step": {"description": "-1 for the input of a new thread, then counting.", "type": ["integer", "null"]},
+            "source": source,
+            "created_at": {"type": ["string", "null"], "format": "date-time"},
+            "run_id": {"description": "The run that made it.", "type": ["string", "null"]},
+            "metadata": {"description": "as_node, where an update gave it.", "type": "object"},
+        },
+    })
+}

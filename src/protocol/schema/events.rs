@@ -1,0 +1,349 @@
+//! The schema of an event: the envelope, and what the data of each type holds.
+
+use serde_json::{Map, Value, json};
+
+/// A type of events.
+pub struct EventType {
+    /// Name, as the envelope's `type` has it.
+    pub name: &'static str,
+    /// When it comes.
+    pub about: &'static str,
+    /// The schema of its data.
+    pub data: fn() -> Value,
+}
+
+/// Every type of events, in the order in which a run may send them.
+pub const EVENT_TYPES: &[EventType] = &[
+    EventType {
+        name: "run_start",
+        about: "The first event of a run.",
+        data: || {
+            object(
+                json!({
+                    "recursion_limit": {"description": "Most steps of this run.", "type": "integer", "minimum": 1},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "message_delta",
+        about: "A piece of a reply, while it streams: text, reasoning or tool_call.",
+        data: || {
+            object(
+                json!({
+                    "message_id": {"description": "The message that it becomes a part of.", "type": "string"},
+                    "text": {"description": "A piece of the text.", "type": "string"},
+                    "reasoning": {"description": "A piece of the reasoning.", "type": "string"},
+                    "tool_call": {
+                        "description": "A piece of a tool call.",
+                        "type": "object",
+                        "required": ["index", "id", "name", "args"],
+                        "properties": {
+                            "index": {"description": "Which call of the reply.", "type": "integer", "minimum": 0},
+                            "id": {"type": ["string", "null"]},
+                            "name": {"type": ["string", "null"]},
+                            "args": {"description": "A piece of the JSON text of the arguments.", "type": "string"},
+                        },
+                    },
+                }),
+                &["text", "reasoning", "tool_call"],
+            )
+        },
+    },
+    EventType {
+        name: "usage",
+        about: "Tokens of one reply and of the run so far.",
+        data: || {
+            object(
+                json!({
+                    "message_id": {"description": "The reply.", "type": "string"},
+                    "usage": usage("Tokens of the reply."),
+                    "total": usage("Tokens of the run so far."),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "message",
+        about: "A whole message that a node wrote; it is stored.",
+        data: || {
+            object(
+                json!({
+                    "node": {"description": "Who wrote it.", "type": "string"},
+                    "message": message(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "update",
+        about: "All that a node wrote; it is stored.",
+        data: || {
+            object(
+                json!({
+                    "node": {"description": "Who wrote it.", "type": "string"},
+                    "update": {"description": "Channel name to what was written.", "type": "object"},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "values",
+        about: "The whole state after a step.",
+        data: || {
+            object(
+                json!({"values": {"description": "Channel name to value.", "type": "object"}}),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "checkpoint",
+        about: "A step is stored.",
+        data: || {
+            object(
+                json!({
+                    "checkpoint_id": {"type": "string"},
+                    "parent_checkpoint_id": {"type": ["string", "null"]},
+                    "step": {"description": "-1 for the input of a new thread, then counting.", "type": "integer"},
+                    "source": source(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "host_call",
+        about: "A question to the host, to be answered by fawn_call_finish.",
+        data: || {
+            object(
+                json!({
+                    "call_id": {"description": "For fawn_call_emit and fawn_call_finish.", "type": "integer", "minimum": 1},
+                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model"]}, {"type": "string"}]},
+                    "name": {"description": "The tool or the model.", "type": "string"},
+                    "args": {
+                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice.",
+                        "type": "object",
+                    },
+                    "tool_call_id": {"description": "The model's id of a tool call.", "type": ["string", "null"]},
+                    "deadline_ms": {"description": "How long the answer may take.", "type": "integer", "minimum": 0},
+                    "idempotency_key": {
+                        "description": "The same whenever the same question is asked again, also after a restart.",
+                        "type": "string",
+                    },
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "host_call_cancelled",
+        about: "An answer to a host call is of no use any more.",
+        data: || {
+            object(
+                json!({
+                    "call_id": {"type": "integer", "minimum": 1},
+                    "reason": {
+                        "description": "cancelled, or the code of an error: deadline_exceeded, queue_closed, closed.",
+                        "type": "string",
+                    },
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "custom",
+        about: "What a tool emitted while it ran.",
+        data: || {
+            object(
+                json!({
+                    "tool_call_id": {"description": "The model's id of the call.", "type": "string"},
+                    "value": {"description": "As the host gave it to fawn_call_emit."},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "gap",
+        about: "A lossy queue dropped events of this run.",
+        data: || {
+            object(
+                json!({
+                    "first_seq": {"type": "integer", "minimum": 1},
+                    "last_seq": {"type": "integer", "minimum": 1},
+                    "dropped": {"description": "How many.", "type": "integer", "minimum": 1},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "log",
+        about: "A warning, to queues that subscribed to \"log\".",
+        data: || {
+            object(
+                json!({
+                    "level": {"anyOf": [{"const": "warning"}, {"type": "string"}]},
+                    "code": {"description": "Stable, for programs.", "type": "string"},
+                    "message": {"description": "For a person.", "type": "string"},
+                    "run_id": {"description": "The run that it is about.", "type": "string"},
+                    "thread_id": {"description": "The thread of that run.", "type": "string"},
+                }),
+                &["run_id", "thread_id"],
+            )
+        },
+    },
+    EventType {
+        name: "run_end",
+        about: "The last event of a run: its result.",
+        data: run_result,
+    },
+];
+
+/// The schema `event`: the envelope; `$defs` has the data of each type under the type's name.
+pub fn event() -> Value {
+    let names = EVENT_TYPES
+        .iter()
+        .map(|kind| json!({"const": kind.name, "description": kind.about}));
+    let defs: Map<String, Value> = EVENT_TYPES
+        .iter()
+        .map(|kind| {
+            let mut data = (kind.data)();
+            data["description"] = kind.about.into();
+            (kind.name.to_owned(), data)
+        })
+        .collect();
+    let by_type = EVENT_TYPES.iter().map(|kind| {
+        json!({
+            "if": {"properties": {"type": {"const": kind.name}}},
+            "then": {"properties": {"data": {"$ref": format!("#/$defs/{}", kind.name)}}},
+        })
+    });
+    json!({
+        "description": "One event: fawn_queue_take answers a list of them. New types and members may come; ignore those you do not know.",
+        "type": "object",
+        "required": ["seq", "type", "at", "data"],
+        "properties": {
+            "seq": {
+                "description": "Strictly increasing within a run; a hole is told by a gap event.",
+                "type": "integer",
+                "minimum": 1,
+            },
+            "run_id": {"description": "Absent in events of no run.", "type": "string"},
+            "thread_id": {"description": "Absent in events of no run.", "type": "string"},
+            "type": {"anyOf": [{"oneOf": names.collect::<Vec<_>>()}, {"type": "string"}]},
+            "at": {"description": "When.", "type": "string", "format": "date-time"},
+            "data": {"type": "object"},
+        },
+        "allOf": by_type.collect::<Vec<_>>(),
+        "$defs": defs,
+    })
+}
+
+/// The schema `run_result`.
+pub fn run_result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["run_id", "thread_id", "status"],
+        "properties": {
+            "run_id": {"type": "string"},
+            "thread_id": {"type": "string"},
+            "status": {
+                "description": "How it ended: with an answer, with an error, or cancelled.",
+                "enum": ["success", "error", "interrupted"],
+            },
+            "checkpoint_id": {
+                "description": "The thread's newest checkpoint.",
+                "type": ["string", "null"],
+            },
+            "steps": {"description": "Model calls and sets of tool calls.", "type": "integer"},
+            "usage": usage("Tokens of the agent's own turns."),
+            "message": {
+                "description": "The last ai message of a run that succeeded, in canonical form.",
+                "type": ["object", "null"],
+            },
+            "error": {"description": "An error object; only with the status error.", "type": "object"},
+            "cancel_reason": {
+                "description": "Why it was cancelled; only with the status interrupted.",
+                "type": ["string", "null"],
+            },
+        },
+    })
+}
+
+/// Tokens, in the layout of LangChain's `usage_metadata`.
+fn usage(about: &str) -> Value {
+    json!({
+        "description": about,
+        "type": "object",
+        "required": ["input_tokens", "output_tokens", "total_tokens"],
+        "properties": {
+            "input_tokens": {"type": "integer", "minimum": 0},
+            "output_tokens": {"type": "integer", "minimum": 0},
+            "total_tokens": {"type": "integer", "minimum": 0},
+            "input_token_details": {"description": "Of the input: cache_read, and what else the provider tells.", "type": "object"},
+            "output_token_details": {"description": "Of the output: reasoning, and what else the provider tells.", "type": "object"},
+        },
+    })
+}
+
+/// A message in canonical form, as far as every class of messages has it.
+pub fn message() -> Value {
+    json!({
+        "description": "A message in canonical form, the layout of LangChain's model_dump. Each class has members of its own besides these.",
+        "type": "object",
+        "required": ["type", "content"],
+        "properties": {
+            "type": {"description": "human, ai, tool, system, and the classes of chunks.", "type": "string"},
+            "content": {
+                "description": "Text, or a list of content blocks.",
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "object"]}}],
+            },
+            "id": {"type": ["string", "null"]},
+            "name": {"type": ["string", "null"]},
+            "additional_kwargs": {"type": "object"},
+            "response_metadata": {"type": "object"},
+            "tool_calls": {
+                "description": "Of ai messages.",
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["name", "args"],
+                    "properties": {
+                        "name": {"type": "string"},
+                        "args": {"type": "object"},
+                        "id": {"type": ["string", "null"]},
+                        "type": {"type": "string"},
+                    },
+                },
+            },
+            "tool_call_id": {"description": "Of tool messages: the call that is answered.", "type": "string"},
+            "usage_metadata": {"description": "Of ai messages: tokens.", "type": ["object", "null"]},
+        },
+    })
+}
+
+/// What made a checkpoint.
+pub fn source() -> Value {
+    json!({
+        "description": "What made it: the input of a run, a step of a run, an update from outside, a branch from an older checkpoint; more may come.",
+        "anyOf": [{"enum": ["input", "loop", "update", "fork"]}, {"type": "string"}],
+    })
+}
+
+/// An object whose members are all required but for the `optional` ones.
+fn object(properties: Value, optional: &[&str]) -> Value {
+    let required: Vec<&String> = properties
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .filter(|name| !optional.contains(&name.as_str()))
+        .collect();
+    json!({"type": "object", "required": required, "properties": properties})
+}
