@@ -57,7 +57,7 @@ type UsageReport struct {
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	TotalTokens  int64 `json:"total_tokens"`
+	TotalTokens  int64 `json:"total_tokens,omitempty"`
 }
 
 // Checkpoint is the data of checkpoint: a step is stored.
@@ -110,6 +110,9 @@ type Log struct {
 	Level   string `json:"level"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	// RunID and ThreadID say what it is about; empty if it is about neither.
+	RunID    string `json:"run_id"`
+	ThreadID string `json:"thread_id"`
 }
 
 // Message is a message in canonical form, in the parts that programs look at.

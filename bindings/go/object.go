@@ -61,7 +61,7 @@ func forgotten(l lost) {
 
 // Close lets go of the object. The second time it does nothing. It always returns nil, so that it fits io.Closer.
 func (o *object) Close() error {
-	if !o.closed.Swap(true) {
+	if !o.closed.Swap(true) && o.release != nil {
 		o.net.Stop()
 		o.release(o.handle)
 	}
