@@ -13,7 +13,7 @@ import (
 	"os"
 	"os/signal"
 
-	"fawn/bindings/go"
+	fawn "fawn/bindings/go"
 )
 
 // The function that the agent calls.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"fawn/bindings/go"
+	fawn "fawn/bindings/go"
 )
 
 // A function of yours, and the tool that the model sees.

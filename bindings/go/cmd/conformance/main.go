@@ -13,7 +13,7 @@ import (
 	"os"
 	"strings"
 
-	"fawn/bindings/go"
+	fawn "fawn/bindings/go"
 )
 
 // runner is what a script works on. A freed object stays in its place, so that its later use reaches the library.
