@@ -41,10 +41,10 @@ func nothingLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		const none = `{"handles":[],"buffers":{"count":0,"bytes":0}}`
-		eventually(t, "goroutines, handles and buffers are gone", func() bool {
+		isClean := func() bool {
 			return runtime.NumGoroutine() <= before && string(must(fawn.Describe("handles"))) == none
-		})
-		if t.Failed() {
+		}
+		if eventually(t, "goroutines, handles and buffers are gone", isClean); !isClean() {
 			stacks := make([]byte, 1<<16)
 			t.Logf("%s\n%s", must(fawn.Describe("handles")), stacks[:runtime.Stack(stacks, true)])
 		}
