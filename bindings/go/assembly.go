@@ -37,7 +37,7 @@ func (r *Runtime) NewAssembly(config any, host ...Host) (*Assembly, error) {
 	if status != cabi.OK {
 		return nil, failure(status, object)
 	}
-	a.keep(a, "assembly", handle, caller(), cabi.AssemblyFree)
+	a.keep("assembly", handle, caller(), cabi.AssemblyFree)
 	return a, nil
 }
 

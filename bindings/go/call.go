@@ -22,10 +22,13 @@ type funcs struct {
 
 // of is the function that answers a call; nil if there is none.
 func (f *funcs) of(call *HostCall) HostFunc {
-	if call.Kind == "model" {
+	switch call.Kind {
+	case "tool":
+		return f.tools[call.Name]
+	case "model":
 		return f.model
 	}
-	return f.tools[call.Name]
+	return nil // of a later version
 }
 
 type callKey struct{}
@@ -52,8 +55,20 @@ func (a *Assembly) Answer(ctx context.Context, call *HostCall) error {
 	return serve(ctx, a.runtime, f, call)
 }
 
+// overError is why the context of a call ends when the library has ended the call, or is about to.
+type overError struct{ cause error }
+
+func (e *overError) Error() string { return "fawn: the host call is over: " + e.cause.Error() }
+
+func (e *overError) Unwrap() error { return e.cause }
+
 // errTooLate is why the context of a call ends at its deadline.
-var errTooLate = fmt.Errorf("fawn: the deadline of the host call has passed: %w", context.DeadlineExceeded)
+var errTooLate error = &overError{context.DeadlineExceeded}
+
+func isOver(ctx context.Context) bool {
+	var over *overError
+	return ctx.Err() != nil && errors.As(context.Cause(ctx), &over)
+}
 
 // serve runs a host function and answers the call, once, whatever the function does.
 func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err error) {
@@ -65,17 +80,17 @@ func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err err
 		}
 		// It panicked, or ended its goroutine with runtime.Goexit.
 		problem := recover()
-		text := fmt.Sprintf("%s panicked: %v", call.Name, problem)
+		failed := fmt.Errorf("%s panicked: %v", call.Name, problem)
 		if problem == nil {
-			text = call.Name + " ended without an answer"
+			failed = errors.New(call.Name + " ended without an answer")
 		}
 		report().Error("fawn: a host function panicked", "name", call.Name, "panic", problem, "stack", string(debug.Stack()))
-		err = finish(r, call, refusal(text))
+		err = fail(ctx, r, call, failed)
 	}()
 	value, failed := f(ctx, call.Args)
 	returned = true
 	if failed != nil {
-		return finish(r, call, refusal(failed.Error()))
+		return fail(ctx, r, call, failed)
 	}
 	reply, unfit := approval(call, value)
 	if unfit == nil {
@@ -86,7 +101,17 @@ func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err err
 	}
 	// The library did not take the answer and the call is still open: the model hears what was wrong.
 	report().Warn("fawn: the answer of a host function was refused", "name", call.Name, "error", unfit)
-	return errors.Join(unfit, finish(r, call, refusal("the answer of "+call.Name+" was refused: "+unfit.Error())))
+	return errors.Join(unfit, fail(ctx, r, call, fmt.Errorf("the answer of %s was refused: %w", call.Name, unfit)))
+}
+
+// fail answers a call with an error.
+func fail(ctx context.Context, r *Runtime, call *HostCall, failed error) error {
+	if isOver(ctx) {
+		// Most likely that the context ended is what failed. Sent now it might still be taken for the tool's answer, and
+		// kept, so that the tool is not asked again when the thread goes on.
+		return &Error{Code: ErrGone, Status: cabi.Gone, Message: failed.Error()}
+	}
+	return finish(r, call, refusal(failed.Error()))
 }
 
 // approval is the call_answer document for what a function returned. A tool's value is wrapped, so that no value is

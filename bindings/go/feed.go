@@ -7,6 +7,7 @@ package fawn
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -74,8 +75,7 @@ func startFeed(ctx context.Context, a *Assembly, thread uint64, request string) 
 	return f, nil
 }
 
-// cancel is what the end of the run's context does. The run is told first, so that what host functions answer once their
-// contexts have ended comes too late and is not stored.
+// cancel is what the end of the run's context does. The run is told before the host functions are.
 func (f *feed) cancel() {
 	cause := context.Cause(f.ctx)
 	cancelRun(f.run, cause)
@@ -104,7 +104,7 @@ func (f *feed) serve() {
 	for f.await(); f.take(); f.await() {
 	}
 	f.unhook()
-	f.endCalls(&Error{Code: ErrGone, Status: cabi.Gone, Message: "the run has ended"})
+	f.endCalls(errors.New("the run has ended"))
 	cabi.QueueFree(f.queue)
 	f.mu.Lock()
 	f.ended = true
@@ -293,7 +293,7 @@ func (f *feed) call(e *Event) {
 	late := f.cancelled
 	f.mu.Unlock()
 	if late {
-		cancel(context.Cause(f.ctx))
+		cancel(&overError{context.Cause(f.ctx)})
 	}
 	go func() {
 		defer f.forget(call.CallID)
@@ -315,11 +315,10 @@ func (f *feed) callOver(e *Event) {
 	if cancel == nil {
 		return
 	}
-	switch Code(over.Reason) {
-	case ErrDeadlineExceeded:
+	if Code(over.Reason) == ErrDeadlineExceeded {
 		cancel(errTooLate)
-	default:
-		cancel(&Error{Code: Code(over.Reason), Message: "the host call is over"})
+	} else {
+		cancel(&overError{Code(over.Reason)})
 	}
 }
 
@@ -338,7 +337,7 @@ func (f *feed) endCalls(cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, cancel := range f.calls {
-		cancel(cause)
+		cancel(&overError{cause})
 	}
 }
 

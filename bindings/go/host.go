@@ -18,7 +18,8 @@ import (
 // cancelled or ended. The arguments are JSON and must not be changed.
 //
 // A tool's answer is what the model reads: text, a list of content blocks, anything that can become JSON, or an [Answer]. A
-// model's answer is text or a [Reply]. An error is told to the model, as is a panic; the program goes on.
+// model's answer is text or a [Reply]. An error is told to the model, as is a panic; the program goes on. What a function
+// answers after its context has ended is kept if it did its work and the library can still take it; its errors are not.
 type HostFunc func(ctx context.Context, args json.RawMessage) (any, error)
 
 // Typed makes a HostFunc of a function whose arguments are a Go value. Arguments that do not fit it are an error, which the
@@ -155,7 +156,8 @@ func CallInfo(ctx context.Context) (call HostCall, ok bool) {
 }
 
 // Emit adds to the answer of the call that a [HostFunc] is in: a model's [Delta], or anything at all as a tool's progress,
-// which comes out as an event of type custom if the run was asked for those.
+// which comes out as an event of type custom if the run was asked for those. The part is a value, as answers are: a string is
+// text and not JSON.
 //
 // It waits while the run is behind, as long as the context lasts. [ErrGone]: the call is over, stop working on it.
 func Emit(ctx context.Context, part any) error {
@@ -163,12 +165,12 @@ func Emit(ctx context.Context, part any) error {
 	if !ok {
 		return &Error{Code: ErrArgument, Status: -101, Message: "Emit wants the context of a host function"}
 	}
-	text, err := encode(part)
+	text, err := json.Marshal(part)
 	if err != nil {
 		return err
 	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		status, object := cabi.CallEmit(in.runtime.handle, in.call.CallID, text)
+		status, object := cabi.CallEmit(in.runtime.handle, in.call.CallID, view(text))
 		if status == cabi.OK {
 			return nil
 		}

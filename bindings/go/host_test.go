@@ -100,7 +100,7 @@ func TestToolTooLate(t *testing.T) {
 		if err != nil || result.Text() != "done" {
 			t.Errorf("%+v, %v", result, err)
 		}
-		if cause := <-over; !errors.Is(cause, context.DeadlineExceeded) && !errors.Is(cause, fawn.ErrGone) {
+		if cause := <-over; !errors.Is(cause, context.DeadlineExceeded) {
 			t.Errorf("cause: %v", cause)
 		}
 		if messages := must(thread.Messages(t.Context(), 2)); !strings.Contains(messages[0].Text(), "no answer within") {
@@ -110,7 +110,8 @@ func TestToolTooLate(t *testing.T) {
 	})
 }
 
-// A run's context ends its tools' contexts, but only once the run is cancelled: what they answer then is not stored.
+// A run's context ends its tools' contexts. That they failed for this reason is not stored: the tool is asked again when the
+// thread goes on.
 func TestCancelledRunEndsItsTools(t *testing.T) {
 	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
 		for range 20 {
@@ -123,7 +124,10 @@ func TestCancelledRunEndsItsTools(t *testing.T) {
 					}
 					cancel()
 					<-in.Done()
-					return "never to be stored", nil
+					if cause := context.Cause(in); !errors.Is(cause, context.Canceled) && !errors.Is(cause, fawn.ErrCancelled) {
+						t.Errorf("cause: %v", cause)
+					}
+					return nil, fmt.Errorf("never to be stored: %w", in.Err())
 				}))
 			thread := newThread(t, rt)
 			result, err := agent.Run(ctx, thread, fawn.Ask("go"))
@@ -143,6 +147,47 @@ func TestEmitOutsideOfACall(t *testing.T) {
 	}
 	if _, ok := fawn.CallInfo(t.Context()); ok {
 		t.Error("a call")
+	}
+}
+
+// What a run has not taken yet is bounded: Emit waits, as long as its context lasts.
+func TestEmitWaitsForARunThatIsBehind(t *testing.T) {
+	nothingLeft(t)
+	rt := newRuntime(t, modes["driven"]) // where nothing happens while nobody takes
+	queue := newQueue(t, rt, nil)
+	big := strings.Repeat("x", 1<<20)
+	emitted := 0
+	agent := newAgent(t, rt, scripted(calls("f", fawn.Object{}), says("done")), tool("f",
+		func(ctx context.Context, _ json.RawMessage) (any, error) {
+			for ; emitted < 30; emitted++ {
+				if err := fawn.Emit(ctx, big); err != nil {
+					return nil, err
+				}
+			}
+			return "all", nil
+		}))
+	run := must(agent.StartOn(t.Context(), queue, newThread(t, rt), custom("go")))
+	defer run.Close()
+	for event, err := range queue.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch data := event.Data().(type) {
+		case *fawn.HostCall:
+			answered := make(chan error)
+			go func() { answered <- agent.Answer(t.Context(), data) }()
+			select {
+			case err := <-answered:
+				t.Errorf("answered after %d: %v", emitted, err)
+			case <-time.After(20 * time.Millisecond):
+			}
+			go func() { <-answered }()
+		case *fawn.Result:
+			if data.Text() != "done" || emitted != 30 {
+				t.Errorf("%s after %d", data.Text(), emitted)
+			}
+			return
+		}
 	}
 }
 

@@ -37,9 +37,9 @@ type object struct {
 	release func(handle uint64)
 }
 
-// keep takes charge of a handle. owner is the value that users hold and that embeds the object; release must not refer to
-// it. made is where in the user's program the object was made.
-func (o *object) keep(owner any, kind string, handle uint64, made uintptr, release func(handle uint64)) {
+// keep takes charge of a handle. release must not refer to the value that users hold and that embeds the object, which
+// would then never be collected. made is where in the user's program the object was made.
+func (o *object) keep(kind string, handle uint64, made uintptr, release func(handle uint64)) {
 	o.handle = handle
 	o.release = release
 	// A cleanup hangs on the object, which is part of the owner and lives as long.

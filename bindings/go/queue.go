@@ -39,7 +39,7 @@ func (r *Runtime) NewQueue(config any) (*Queue, error) {
 		return nil, failure(status, object)
 	}
 	q := &Queue{runtime: r, taking: make(chan struct{}, 1)}
-	q.keep(q, "queue", handle, caller(), cabi.QueueFree)
+	q.keep("queue", handle, caller(), cabi.QueueFree)
 	return q, nil
 }
 

@@ -44,13 +44,16 @@ func (a *Assembly) Start(ctx context.Context, thread *Thread, request any) (*Run
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if a.runtime == nil {
+		return nil, &Error{Code: ErrHandle, Status: -102, Message: "this assembly was never made"}
+	}
 	a.runtime.startDriving()
 	f, err := startFeed(ctx, a, thread.handle, text)
 	if err != nil {
 		return nil, err
 	}
 	run := &Run{runtime: a.runtime, feed: f}
-	run.keep(run, "run", f.run, caller(), f.release)
+	run.keep("run", f.run, caller(), f.release)
 	return run, nil
 }
 
@@ -78,7 +81,7 @@ func (a *Assembly) StartOn(ctx context.Context, queue *Queue, thread *Thread, re
 	}
 	unhook := context.AfterFunc(ctx, func() { cancelRun(handle, context.Cause(ctx)) })
 	run := &Run{runtime: a.runtime, unhook: unhook}
-	run.keep(run, "run", handle, caller(), func(handle uint64) {
+	run.keep("run", handle, caller(), func(handle uint64) {
 		unhook()
 		cabi.RunFree(handle)
 	})

@@ -29,7 +29,7 @@ func NewRuntime(config any) (*Runtime, error) {
 		return nil, failure(status, object)
 	}
 	r := &Runtime{}
-	r.keep(r, "runtime", handle, caller(), cabi.RuntimeFree)
+	r.keep("runtime", handle, caller(), cabi.RuntimeFree)
 	return r, nil
 }
 

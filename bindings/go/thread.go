@@ -32,7 +32,7 @@ func (r *Runtime) OpenThread(ctx context.Context, which any) (*Thread, error) {
 		return nil, failure(status, object)
 	}
 	t := &Thread{runtime: r}
-	t.keep(t, "thread", handle, caller(), cabi.ThreadFree)
+	t.keep("thread", handle, caller(), cabi.ThreadFree)
 	return t, nil
 }
 

@@ -6,7 +6,9 @@
 //     queue with max 0 and looks at each event's type; from the first start to the last run_end. A run has 107 events,
 //     most of them message_delta events of some 270 bytes.
 //   - run_events: the same runs by Assembly.Start, 64 at a time, each with its own range over Run.Events.
-//   - run_tool: a whole run with one call of a Go function, one run after another; with two workers, and with none.
+//   - run_tool: a whole run with one call of a Go function, one run after another; with two workers, and with none
+//     (run_tool_driven).
+//   - run_tool_inline: the same with no workers and Assembly.StartOn, one goroutine taking, answering and driving.
 //
 // Each figure is the best of several rounds, so that a pause of the machine does not count.
 package main
@@ -40,6 +42,7 @@ func main() {
 	runEvents()
 	runTool("run_tool", 2)
 	runTool("run_tool_driven", 0)
+	runToolInline()
 }
 
 func must[T any](value T, err error) T {
@@ -153,13 +156,18 @@ func runEvents() {
 	tell("run_events", "per_s", float64(runs/window*window*int(perRun.Load()))/took.Seconds())
 }
 
-func runTool(name string, workers int) {
-	runtime := must(fawn.NewRuntime(fawn.Object{"workers": workers}))
-	defer runtime.Close()
-	agent := must(runtime.NewAssembly(`{"model":{"provider":"scripted","repeat":true,"replies":[
+// adding is an agent that calls a Go function once.
+func adding(runtime *fawn.Runtime) *fawn.Assembly {
+	return must(runtime.NewAssembly(`{"model":{"provider":"scripted","repeat":true,"replies":[
 		{"tool_calls":[{"name":"add","args":{"a":1,"b":2}}]},{"content":"Three."}]}}`,
 		fawn.Tool{Name: "add", Parameters: `{"type":"object"}`,
 			Func: func(context.Context, json.RawMessage) (any, error) { return 3, nil }}))
+}
+
+func runTool(name string, workers int) {
+	runtime := must(fawn.NewRuntime(fawn.Object{"workers": workers}))
+	defer runtime.Close()
+	agent := adding(runtime)
 	defer agent.Close()
 	took := best(func() {
 		for range runs {
@@ -169,4 +177,32 @@ func runTool(name string, workers int) {
 		}
 	})
 	tell(name, "us", float64(took.Nanoseconds())/1e3/runs)
+}
+
+func runToolInline() {
+	runtime := must(fawn.NewRuntime(`{"workers":0}`))
+	defer runtime.Close()
+	agent := adding(runtime)
+	defer agent.Close()
+	queue := must(runtime.NewQueue(nil))
+	defer queue.Close()
+	took := best(func() {
+		for range runs {
+			thread := must(runtime.OpenThread(ctx, "{}"))
+			must(agent.StartOn(ctx, queue, thread, request)).Close()
+			for ended := false; !ended; {
+				batch := must(queue.Take(ctx, 0))
+				for n := range batch {
+					switch batch[n].Type {
+					case fawn.EventHostCall:
+						check(agent.Answer(ctx, batch[n].Data().(*fawn.HostCall)))
+					case fawn.EventRunEnd:
+						ended = true
+					}
+				}
+			}
+			thread.Close()
+		}
+	})
+	tell("run_tool_inline", "us", float64(took.Nanoseconds())/1e3/runs)
 }
