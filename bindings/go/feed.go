@@ -14,8 +14,8 @@ import (
 	"fawn/bindings/go/internal/cabi"
 )
 
-// feedMark is how many events may wait for the reader in Go before the goroutine stops taking; then the queue fills, and
-// the run waits once that is full too.
+// feedMark is how many events may wait for the reader in Go before the goroutine stops taking, and how many it takes at
+// once, so fewer than twice as many wait. Then the queue fills, and the run waits once that is full too.
 const feedMark = 512
 
 const feedQueue = `{"high_mark_events":512,"high_mark_bytes":1048576}`
@@ -101,7 +101,11 @@ func (f *feed) release(uint64) {
 
 // serve runs from the start of the run to its end.
 func (f *feed) serve() {
-	for f.await(); f.take(); f.await() {
+	for more, goesOn := false, true; goesOn; {
+		if !more {
+			f.await()
+		}
+		more, goesOn = f.take()
 	}
 	f.unhook()
 	f.endCalls(errors.New("the run has ended"))
@@ -124,21 +128,22 @@ func (f *feed) await() {
 	}
 }
 
-// take takes what is there. It answers whether the run goes on.
-func (f *feed) take() bool {
-	status, batch := cabi.QueueTake(f.queue, 0, 0)
+// take takes what is there, up to the mark. It answers whether there may be more, and whether the run goes on. (The hook
+// tells of the first event in an empty queue only.)
+func (f *feed) take() (more, goesOn bool) {
+	status, batch := cabi.QueueTake(f.queue, 0, feedMark)
 	switch status {
 	case cabi.OK:
 	case cabi.Timeout, cabi.Interrupted:
-		return true
+		return false, true
 	default:
 		f.lose(status, batch)
-		return false
+		return false, false
 	}
 	events, err := splitBatch(batch)
 	if err != nil {
 		f.err = err // cannot be; the run is of no use without its events
-		return false
+		return false, false
 	}
 	for n := range events {
 		switch e := &events[n]; e.Type {
@@ -151,7 +156,7 @@ func (f *feed) take() bool {
 		}
 	}
 	f.offer(events)
-	return f.result == nil
+	return len(events) == feedMark, f.result == nil
 }
 
 // lose keeps why there are no more events though the run was not seen to end; perhaps it has a result all the same.

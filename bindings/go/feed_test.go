@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,9 +172,23 @@ func TestReadersShareEvents(t *testing.T) {
 // A reader that does not keep up holds back its own run, and no other; nothing is lost to it.
 func TestSlowReaderHoldsBackItsRunOnly(t *testing.T) {
 	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
-		const events = 20000
-		agent := newAgent(t, rt, scripted(calls("f", fawn.Object{}), says("done")), tool("f", emitting(events)))
-		slow := start(t, t.Context(), agent, newThread(t, rt), custom("go"))
+		const pieces = 20000
+		var emitted atomic.Int64
+		model := fawn.Model{Func: func(ctx context.Context, _ json.RawMessage) (any, error) {
+			for n := range pieces { // of two kinds, since those of one kind merge
+				piece := fawn.Delta{Text: "a"}
+				if n%2 == 1 {
+					piece = fawn.Delta{Reasoning: "b"}
+				}
+				if err := fawn.Emit(ctx, piece); err != nil {
+					return nil, err
+				}
+				emitted.Add(1)
+			}
+			return "done", nil
+		}}
+		slow := start(t, t.Context(), newAgent(t, rt, nil, model), newThread(t, rt), fawn.Ask("go"))
+		eventually(t, "the model has said all", func() bool { return emitted.Load() == pieces })
 		for range 5 { // others come and go while nobody reads the first
 			if _, err := newAgent(t, rt, scripted(says("hi"))).Run(t.Context(), newThread(t, rt), fawn.Ask("go")); err != nil {
 				t.Error(err)
@@ -190,7 +205,26 @@ func TestSlowReaderHoldsBackItsRunOnly(t *testing.T) {
 			all = append(all, event)
 		}
 		checkWhole(t, all)
-		if len(all) < events {
+		if len(all) < 2000 { // the last of those that wait to be passed on merge
+			t.Errorf("%d events", len(all))
+		}
+	})
+}
+
+// What tools emit does not wait for the reader, but is not lost either.
+func TestManyCustomEvents(t *testing.T) {
+	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+		const pieces = 20000
+		agent := newAgent(t, rt, scripted(calls("f", fawn.Object{}), says("done")), tool("f", emitting(pieces)))
+		run := start(t, t.Context(), agent, newThread(t, rt), custom("go"))
+		var all []fawn.Event
+		for event, err := range run.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, event)
+		}
+		if checkWhole(t, all); len(all) < pieces {
 			t.Errorf("%d events", len(all))
 		}
 	})

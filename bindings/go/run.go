@@ -31,9 +31,9 @@ func Ask(question string) Object {
 // The context is the run's: when it ends the run is cancelled, and host functions have its values. Functions of the
 // assembly's tools and model are called as the agent asks for them. [ErrThreadBusy]: another run is in flight.
 //
-// Events come by [Run.Events]. A run is held back by a reader that does not keep up: some 500 events wait in Go and as many
-// in the library, and then the run waits, this one only. If nobody reads, [Run.Wait] makes room by dropping events, and so
-// does the end of the context.
+// Events come by [Run.Events]. A run is held back by a reader that does not keep up: up to 1,000 events wait in Go and some
+// 500 in the library, and then the run waits, this one only. If nobody reads, [Run.Wait] makes room by dropping events, and
+// so do [Run.Close] and the end of the context.
 func (a *Assembly) Start(ctx context.Context, thread *Thread, request any) (*Run, error) {
 	defer runtime.KeepAlive(a)
 	defer runtime.KeepAlive(thread)
