@@ -7,7 +7,7 @@
 // # Documents
 //
 // Options, requests and writes are JSON documents, with schemas that [Describe] answers. Wherever a document is wanted you
-// may pass anything that encoding/json can marshal: a struct, an [Object], a map. A string, a []byte or a
+// may pass anything that encoding/json can marshal: a struct, an [Object], a map. A string, a []byte or an
 // [encoding/json.RawMessage] is taken to be JSON already and passed on byte for byte. Nil is the empty object. Answers are
 // JSON texts that you own; what programs look at most has types: [Event], [Result], [Message].
 //
@@ -34,5 +34,5 @@
 // # Concurrency
 //
 // Everything may be used from many goroutines at once. A run in flight costs a goroutine, not an OS thread; an OS thread is
-// parked for each runtime with runs, and for each [Queue.Take] or Wait of a [Assembly.StartOn] run that waits.
+// parked for each runtime with runs, and for each [Queue.Take] that waits, or [Run.Wait] of a run that [Assembly.StartOn] began.
 package fawn

@@ -308,3 +308,27 @@ func TestRuntimeClosedUnderRuns(t *testing.T) {
 		})
 	}
 }
+
+// A tool may close everything under itself, or shut the runtime down and wait for that.
+func TestClosingFromInsideATool(t *testing.T) {
+	for name, end := range map[string]func(*fawn.Runtime){
+		"close":    func(rt *fawn.Runtime) { rt.Close() },
+		"shutdown": func(rt *fawn.Runtime) { must(rt.Shutdown(context.Background())); rt.Close() },
+	} {
+		inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+			thread := newThread(t, rt)
+			var agent *fawn.Assembly
+			agent = newAgent(t, rt, scripted(calls("f", fawn.Object{}), says("done")), tool("f",
+				func(context.Context, json.RawMessage) (any, error) {
+					agent.Close()
+					thread.Close()
+					end(rt)
+					return "done", nil
+				}))
+			result, err := agent.Run(t.Context(), thread, fawn.Ask("go"))
+			if result != nil && result.Status != fawn.StatusInterrupted || err == nil {
+				t.Errorf("%s: %+v, %v", name, result, err)
+			}
+		})
+	}
+}

@@ -52,9 +52,6 @@ const (
 	Gone        = C.FAWN_GONE
 )
 
-// HeaderVersion is the version of the ABI that this package was compiled with.
-const HeaderVersion = C.FAWN_ABI_VERSION
-
 // in gives a text as the pointer and length that the library wants. The text must stay alive over the call.
 func in(text string) (*C.char, C.size_t) {
 	return (*C.char)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text))
