@@ -20,7 +20,7 @@ class Assembly {
     this.#core = { handle, runtime: runtimeCore, tools, model };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
-    forgotten.watch(this, 'Assembly', () => (addon.release(handle), true));
+    forgotten.watch(this, 'Assembly', () => (addon.release(handle), runtimeCore.isOpen));
   }
 
   /** What it turned out to be; null for a bare graph. */
@@ -39,7 +39,7 @@ class Assembly {
 
   /** Runs the function that a host call asks for, and answers the call. For events that were taken from a Queue. */
   serve(event) {
-    return serve(this.#core, event);
+    return serve(this.#core, event, this.#core.runtime.calls);
   }
 
   /** Frees it. Runs that were started with it go on. */

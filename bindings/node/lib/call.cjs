@@ -123,12 +123,12 @@ function refusal(error) {
   return JSON.stringify({ error: { message } });
 }
 
-/** Runs a function on a host call, and answers with what it returns or throws. Never rejects. */
-async function serve(assembly, event) {
+/** Runs a function on a host call, and answers with what it returns or throws. Never rejects. Meanwhile the call is in `calls`. */
+async function serve(assembly, event, calls) {
   const { runtime } = assembly;
   const call = new HostCall(runtime, event);
   const run = functionOf(assembly, event.data);
-  runtime.calls.set(call.id, call);
+  calls.set(call.id, call);
   let text;
   try {
     if (run === undefined) throw new Error(`the host has no function for the ${event.data.kind} ${event.data.name}`);
@@ -146,13 +146,13 @@ async function serve(assembly, event) {
       await call.finish(refusal(error)).catch(() => {});
     }
   } finally {
-    runtime.calls.delete(call.id);
+    calls.delete(call.id);
   }
 }
 
 /** Tells the function that works on a call that its answer is of no use any more. */
-function cancelled(runtime, { call_id, reason }) {
-  runtime.calls.get(call_id)?.cancel(reason);
+function cancelled(calls, { call_id, reason }) {
+  calls.get(call_id)?.cancel(reason);
 }
 
 module.exports = { serve, cancelled };

@@ -4,7 +4,7 @@
 /** Objects that somebody should have closed. What is held must not lead to the object itself. */
 const registry = new FinalizationRegistry(({ kind, free }) => {
   if (free()) {
-    process.emitWarning(`a ${kind} was dropped without close()`, {
+    process.emitWarning(`${kind} dropped without close()`, {
       type: 'FawnWarning',
       code: 'FAWN_FORGOTTEN',
       detail: `Its handle was freed by the garbage collector, which may come late. Call close(), or declare it with "using".`,

@@ -43,11 +43,13 @@ function later(task) {
 
 function tick() {
   coming = false;
-  for (const handle of addon.ready(active.size === 0)) {
+  const handles = addon.ready(active.size === 0);
+  for (const handle of handles) {
     const pump = pumps.get(handle);
     if (pump !== undefined) active.add(pump);
   }
-  if (active.size === 0) return;
+  // Nothing was ready: from here on a wake-up starts the next tick. Queues that are gone by now were something.
+  if (active.size === 0 && handles.length === 0) return;
   const until = performance.now() + TICK_MS;
   for (const pump of active) {
     // Taken off first: what pumping sets off may put it on again.

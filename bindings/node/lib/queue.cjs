@@ -6,6 +6,7 @@ const addon = require('./addon.cjs');
 const status = require('./status.cjs');
 const forgotten = require('./forgotten.cjs');
 const hub = require('./hub.cjs');
+const { onAbort } = require('./aborting.cjs');
 const { cancelled } = require('./call.cjs');
 const { eventsOf, textOf } = require('./event.cjs');
 const { toText } = require('./text.cjs');
@@ -57,15 +58,15 @@ class QueueCore {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       let timer;
+      let unsubscribe;
       const settle = (how, value) => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         if (this.#waiters.length === 0) this.runtime.poller.remove(this);
         hub.release();
         clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
+        unsubscribe?.();
         how(value);
       };
-      const onAbort = () => waiter.reject(signal.reason);
       const waiter = {
         max,
         owner,
@@ -78,7 +79,7 @@ class QueueCore {
       if (!this.#waiters.includes(waiter)) return;
       if (timeoutMs === 0) return waiter.resolve('');
       if (timeoutMs > 0) timer = setTimeout(waiter.resolve, timeoutMs, '');
-      signal?.addEventListener('abort', onAbort, { once: true });
+      if (signal !== undefined) unsubscribe = onAbort(signal, () => waiter.reject(signal.reason));
       if (this.runtime.isDriven) this.runtime.poller.add(this);
     });
   }
@@ -90,9 +91,15 @@ class QueueCore {
     if (text === null) return null;
     if (text === '') return [];
     const events = eventsOf(text);
+    const { calls } = this.runtime;
     for (const event of events) {
-      if (event.type === 'host_call_cancelled') cancelled(this.runtime, event.data);
-      else if (event.type === 'run_end') for (const run of this.runs) run.poll();
+      if (event.type === 'host_call_cancelled') {
+        cancelled(calls, event.data);
+      } else if (event.type === 'run_end') {
+        for (const run of this.runs) run.poll();
+        // A shutdown ends runs without a word about their open calls.
+        for (const call of calls.values()) if (call.event.run_id === event.run_id) call.cancel('cancelled');
+      }
     }
     return events;
   }
@@ -124,7 +131,7 @@ class Queue {
     const core = new QueueCore(runtimeCore, addon.queueNew(runtimeCore.handle, toText(config)));
     this.#core = core;
     this.#runtime = runtime;
-    forgotten.watch(this, 'Queue', () => core.close());
+    forgotten.watch(this, 'Queue', () => core.close() && runtimeCore.isOpen);
   }
 
   /** Takes at most `max` events (0: all that are there), or waits. No events: the time was up, or interrupt(). null: closed. */

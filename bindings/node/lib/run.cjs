@@ -9,6 +9,7 @@ const addon = require('./addon.cjs');
 const status = require('./status.cjs');
 const forgotten = require('./forgotten.cjs');
 const hub = require('./hub.cjs');
+const { onAbort } = require('./aborting.cjs');
 const { cancelled, serve } = require('./call.cjs');
 const { coreOf } = require('./queue.cjs');
 const { errorOf } = require('./error.cjs');
@@ -20,12 +21,16 @@ require('./dispose.cjs');
 /** Events that may wait for an iteration. */
 const KEEP = 1024;
 
+/** Why a signal was aborted, in words. */
+function reasonOf({ reason }) {
+  return reason instanceof Error ? reason.message : String(reason);
+}
+
 /** What all runs have: a handle, a result, and whether they hold the loop. */
 class RunCore {
   #waiters = [];
   #holds = false;
-  #signal;
-  #onAbort;
+  #unsubscribe;
 
   constructor(runtime, handle, signal) {
     this.runtime = runtime;
@@ -35,11 +40,7 @@ class RunCore {
     /** Why there will be none. */
     this.failure = undefined;
     runtime.waiting.add(this);
-    if (signal !== undefined) {
-      this.#signal = signal;
-      this.#onAbort = () => this.cancel(signal.reason instanceof Error ? signal.reason.message : String(signal.reason));
-      signal.addEventListener('abort', this.#onAbort, { once: true });
-    }
+    if (signal !== undefined) this.#unsubscribe = onAbort(signal, () => this.cancel(reasonOf(signal)));
   }
 
   get hasEnded() {
@@ -79,7 +80,7 @@ class RunCore {
   end(result, failure) {
     this.result = result;
     this.failure = failure;
-    this.#signal?.removeEventListener('abort', this.#onAbort);
+    this.#unsubscribe?.();
     this.runtime.waiting.delete(this);
     this.ref(false);
     for (const { resolve, reject } of this.#waiters.splice(0)) {
@@ -95,18 +96,17 @@ class RunCore {
       if (this.result !== undefined) return resolve(this.result);
       const waiter = { resolve, reject };
       if (signal !== undefined) {
-        const onAbort = () => {
+        const unsubscribe = onAbort(signal, () => {
           this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
           this.noLongerWanted();
           reject(signal.reason);
-        };
+        });
         const settle = (how) => (value) => {
-          signal.removeEventListener('abort', onAbort);
+          unsubscribe();
           how(value);
         };
         waiter.resolve = settle(resolve);
         waiter.reject = settle(reject);
-        signal.addEventListener('abort', onAbort, { once: true });
       }
       this.#waiters.push(waiter);
       this.wanted();
@@ -123,6 +123,8 @@ class RunCore {
 class OwnRun extends RunCore {
   #queue;
   #assembly;
+  /** Host calls that functions work on, by call id. */
+  #calls = new Map();
   #events = [];
   #next = 0;
   /** Iterations that wait for an event. */
@@ -161,10 +163,10 @@ class OwnRun extends RunCore {
     for (const event of events) {
       switch (event.type) {
         case 'host_call':
-          void serve(this.#assembly, event);
+          void serve(this.#assembly, event, this.#calls);
           break;
         case 'host_call_cancelled':
-          cancelled(this.runtime, event.data);
+          cancelled(this.#calls, event.data);
           break;
         case 'run_end':
           this.#deliver(event);
@@ -226,10 +228,12 @@ class OwnRun extends RunCore {
   }
 
   runtimeClosed() {
+    for (const call of this.#calls.values()) call.cancel('closed');
     this.runtime.poller.add(this);
   }
 
   end(result, failure) {
+    for (const call of this.#calls.values()) call.cancel('cancelled');
     addon.release(this.handle);
     hub.unwatch(this.#queue, this);
     addon.release(this.#queue);
@@ -320,7 +324,7 @@ class OtherRun extends RunCore {
   letGo() {
     addon.release(this.handle);
     this.runtime.waiting.delete(this);
-    return true;
+    return this.runtime.isOpen;
   }
 
   end(result, failure) {

@@ -5,6 +5,7 @@ const addon = require('./addon.cjs');
 const status = require('./status.cjs');
 const forgotten = require('./forgotten.cjs');
 const hub = require('./hub.cjs');
+const { onAbort } = require('./aborting.cjs');
 const { Assembly } = require('./assembly.cjs');
 const { Poller } = require('./poller.cjs');
 const { Queue } = require('./queue.cjs');
@@ -20,18 +21,21 @@ const DRIVE_MS = 10;
 class RuntimeCore {
   constructor(handle, isDriven, models) {
     this.handle = handle;
+    this.isOpen = true;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
     /** Functions of the host models that the configuration names. */
     this.models = models;
     this.poller = new Poller(isDriven);
-    /** Open host calls that a function of the host works on, by call id. */
+    /** Host calls from queues that functions work on, by call id. */
     this.calls = new Map();
     /** Queues and runs that wait for the library; each has `runtimeClosed()`. */
     this.waiting = new Set();
   }
 
   free() {
+    if (!this.isOpen) return;
+    this.isOpen = false;
     addon.release(this.handle);
     for (const call of this.calls.values()) call.cancel('closed');
     // No wake-up comes any more: they have to ask.
@@ -121,10 +125,9 @@ class Runtime {
         hub.release();
         poller.remove(item);
         clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
+        unsubscribe?.();
         how(value);
       };
-      const onAbort = () => settle(reject, signal.reason);
       const item = {
         poll() {
           try {
@@ -138,7 +141,7 @@ class Runtime {
         },
       };
       const timer = timeoutMs > 0 ? setTimeout(() => settle(resolve, null), timeoutMs) : undefined;
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const unsubscribe = signal && onAbort(signal, () => settle(reject, signal.reason));
       poller.add(item);
     });
   }
