@@ -20,7 +20,7 @@ class Assembly {
     this.#core = { handle, runtime: runtimeCore, tools, model };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
-    forgotten.watch(this, 'Assembly', () => (addon.release(handle), runtimeCore.isOpen));
+    forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));
   }
 
   /** What it turned out to be; null for a bare graph. */

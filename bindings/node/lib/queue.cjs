@@ -131,7 +131,7 @@ class Queue {
     const core = new QueueCore(runtimeCore, addon.queueNew(runtimeCore.handle, toText(config)));
     this.#core = core;
     this.#runtime = runtime;
-    forgotten.watch(this, 'Queue', () => core.close() && runtimeCore.isOpen);
+    forgotten.watch(this, 'Queue', () => core.close() && !runtimeCore.wasClosed);
   }
 
   /** Takes at most `max` events (0: all that are there), or waits. No events: the time was up, or interrupt(). null: closed. */

@@ -324,7 +324,7 @@ class OtherRun extends RunCore {
   letGo() {
     addon.release(this.handle);
     this.runtime.waiting.delete(this);
-    return this.runtime.isOpen;
+    return !this.runtime.wasClosed;
   }
 
   end(result, failure) {

@@ -22,6 +22,8 @@ class RuntimeCore {
   constructor(handle, isDriven, models) {
     this.handle = handle;
     this.isOpen = true;
+    /** Closed by hand: what belongs to it may be left to the garbage collector without a warning. */
+    this.wasClosed = false;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
     /** Functions of the host models that the configuration names. */
@@ -149,6 +151,7 @@ class Runtime {
   /** Frees the runtime at once; runs in flight are cancelled behind the scenes. */
   close() {
     forgotten.unwatch(this);
+    this.#core.wasClosed = true;
     this.#core.free();
   }
 

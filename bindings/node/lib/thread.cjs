@@ -15,7 +15,7 @@ class Thread {
     const handle = addon.threadOpen(runtimeCore.handle, toText(open));
     this.#handle = handle;
     this.#runtime = runtime;
-    forgotten.watch(this, 'Thread', () => (addon.release(handle), runtimeCore.isOpen));
+    forgotten.watch(this, 'Thread', () => (addon.release(handle), !runtimeCore.wasClosed));
   }
 
   /** Writes to channels, all or nothing, as one checkpoint. */
