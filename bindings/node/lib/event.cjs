@@ -56,9 +56,8 @@ class FawnEvent {
   }
 }
 
-/** The events of what a take answered. */
-function eventsOf(text) {
-  const objects = JSON.parse(text);
+/** The events of what a take answered; `objects`: the same parsed, if it was. They become the events. */
+function eventsOf(text, objects = JSON.parse(text)) {
   const batch = new Batch(text);
   for (let at = 0; at < objects.length; at++) objects[at] = new FawnEvent(objects[at], batch, at);
   return objects;

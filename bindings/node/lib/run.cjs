@@ -3,7 +3,7 @@
 //
 // A run that is started without a queue gets one of its own, which is pumped here: host calls are served by the assembly's
 // functions, other events wait for whoever iterates. Events that nobody fetches are kept up to a bound; then the library
-// holds the run back, unless somebody waits for the result only: then they are dropped.
+// holds the run back. While nobody iterates and somebody waits for the result, they are dropped instead.
 
 const addon = require('./addon.cjs');
 const status = require('./status.cjs');
@@ -130,9 +130,8 @@ class OwnRun extends RunCore {
   /** Iterations that wait for an event. */
   #hungry = [];
   #iterations = 0;
-  #isLetGo = false;
-  /** Events are dropped: nobody iterates, or will. */
-  #drops = false;
+  /** Nobody is going to iterate: the run was let go, or a loop over it was left. */
+  #isLeft = false;
   #isFull = false;
 
   constructor(assembly, handle, queue, signal) {
@@ -159,26 +158,19 @@ class OwnRun extends RunCore {
       if (taken === status.CLOSED && !this.askResult(0)) this.runtime.poller.add(this);
       return 0;
     }
-    const events = eventsOf(taken);
+    const drops = this.#dropsEvents;
+    if (drops) this.#forget();
+    const objects = JSON.parse(taken);
+    const events = drops ? objects : eventsOf(taken, objects);
+    let isOver = false;
     for (const event of events) {
-      switch (event.type) {
-        case 'host_call':
-          void serve(this.#assembly, event, this.#calls);
-          break;
-        case 'host_call_cancelled':
-          cancelled(this.#calls, event.data);
-          break;
-        case 'run_end':
-          this.#deliver(event);
-          this.askResult(0);
-          return events.length;
-      }
-      this.#deliver(event);
+      if (!drops) this.#deliver(event);
+      if (event.type === 'host_call') void serve(this.#assembly, event, this.#calls);
+      else if (event.type === 'host_call_cancelled') cancelled(this.#calls, event.data);
+      else if (event.type === 'run_end') isOver = true;
     }
-    if (this.#kept >= KEEP) {
-      this.#isFull = true;
-      this.#dropIfUseless();
-    }
+    this.#isFull = this.#events.length - this.#next >= KEEP;
+    if (isOver) this.askResult(0);
     return events.length;
   }
 
@@ -189,26 +181,21 @@ class OwnRun extends RunCore {
     return false;
   }
 
-  get #kept() {
-    return this.#events.length - this.#next;
+  get #dropsEvents() {
+    return this.#iterations === 0 && (this.#isLeft || this.wantsResult);
   }
 
   #deliver(event) {
     if (this.#hungry.length > 0) this.#hungry.shift().resolve({ value: event, done: false });
-    else if (!this.#drops) this.#events.push(event);
+    else this.#events.push(event);
   }
 
-  /** Gives up on the events where only the end is awaited. */
-  #dropIfUseless() {
-    const isUseless = this.#iterations === 0 && (this.#isLetGo || (this.#isFull && this.wantsResult));
-    if (isUseless && !this.hasEnded) {
-      this.#drops = true;
-      this.#events = [];
-      this.#next = 0;
-      this.#goOn();
-    }
+  #forget() {
+    this.#events = [];
+    this.#next = 0;
   }
 
+  /** There is room again, or no need of it. */
   #goOn() {
     if (!this.#isFull) return;
     this.#isFull = false;
@@ -216,15 +203,22 @@ class OwnRun extends RunCore {
     hub.activate(this);
   }
 
+  /** What is kept is dropped by the next take, not here: whoever asks for the result may iterate in the next line. */
   wanted() {
-    this.#dropIfUseless();
+    if (this.#dropsEvents) this.#goOn();
   }
 
   /** Nobody has the run any more; it goes on. */
   letGo() {
-    this.#isLetGo = true;
-    this.#dropIfUseless();
+    this.#leave();
     return false;
+  }
+
+  #leave() {
+    if (this.hasEnded || this.#iterations > 0) return;
+    this.#isLeft = true;
+    this.#forget();
+    this.#goOn();
   }
 
   runtimeClosed() {
@@ -249,17 +243,13 @@ class OwnRun extends RunCore {
   iterate() {
     let isDone = false;
     this.#iterations++;
-    this.#drops = false;
+    this.#isLeft = false;
     const done = () => {
       if (isDone) return;
       isDone = true;
+      this.#iterations--;
       // What this one did not come to is for nobody, if it was the last.
-      if (--this.#iterations === 0 && !this.hasEnded) {
-        this.#drops = true;
-        this.#events = [];
-        this.#next = 0;
-        this.#goOn();
-      }
+      this.#leave();
     };
     return {
       next: () => {
@@ -267,11 +257,8 @@ class OwnRun extends RunCore {
         if (this.#next < this.#events.length) {
           const value = this.#events[this.#next];
           this.#events[this.#next++] = undefined;
-          if (this.#next === this.#events.length) {
-            this.#events = [];
-            this.#next = 0;
-          }
-          if (this.#isFull && this.#kept <= KEEP / 2) this.#goOn();
+          if (this.#next === this.#events.length) this.#forget();
+          if (this.#events.length - this.#next <= KEEP / 2) this.#goOn();
           return Promise.resolve({ value, done: false });
         }
         if (this.failure !== undefined) return Promise.reject(this.failure);
