@@ -25,24 +25,35 @@ let held = 0;
 /** A tick is coming by itself; no wake-up needs to start one. */
 let coming = false;
 
+/** The timer that brings it, if it is one. */
+let timer;
+
 /** Keeps the loop alive until `release`. */
 function hold() {
-  if (held++ === 0) addon.hold(true);
+  if (held++ > 0) return;
+  addon.hold(true);
+  if (timer === undefined) return;
+  // Somebody waits now: the tick need not come as late as a timer.
+  clearTimeout(timer);
+  timer = undefined;
+  setImmediate(tick);
 }
 
 function release() {
   if (--held === 0) addon.hold(false);
 }
 
-/** Calls `task` in the next turn of the loop. While nothing holds the loop this does not either. */
+/** Calls `task` in the next turn of the loop. While nothing holds the loop this does not either; then it answers a timer. */
 function later(task) {
-  if (held > 0) setImmediate(task);
   // An immediate that does not hold the loop is not run either while the loop sleeps; a timer is.
-  else setTimeout(task, 1).unref();
+  if (held === 0) return setTimeout(task, 1).unref();
+  setImmediate(task);
+  return undefined;
 }
 
 function tick() {
   coming = false;
+  timer = undefined;
   const handles = addon.ready(active.size === 0);
   for (const handle of handles) {
     const pump = pumps.get(handle);
@@ -64,7 +75,7 @@ function tick() {
 function soon() {
   if (coming) return;
   coming = true;
-  later(tick);
+  timer = later(tick);
 }
 
 /** Has a queue pumped when it becomes ready. */
