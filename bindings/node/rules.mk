@@ -8,7 +8,7 @@ NODE_LINK := examples/node/node_modules/fawn
 
 need-node: need-build
 	@command -v $(NODE) >/dev/null || { echo "missing: Node.js 20 or newer (node); on Debian: apt-get install nodejs"; exit 1; }
-	@$(NODE) -e 'process.exit(process.versions.node.split(".")[0] < 20)' || { echo "too old: $(NODE) is $$($(NODE) --version), fawn needs Node.js 20 or newer"; exit 1; }
+	@$(NODE) -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' || { echo "too old: $(NODE) is $$($(NODE) --version), fawn needs Node.js 20 or newer"; exit 1; }
 
 demo-node: need-node $(DEBUG_LIB)/libfawn.so.0
 	@FAWN_LIB_DIR="$${FAWN_LIB_DIR:-$(DEBUG_LIB)}" $(NODE) $(NODE_BINDING)/build.mjs
