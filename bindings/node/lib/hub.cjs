@@ -24,7 +24,6 @@ const active = new Set();
 let held = 0;
 /** A tick is coming by itself; no wake-up needs to start one. */
 let coming = false;
-
 /** The timer that brings it, if it is one. */
 let timer;
 
@@ -61,14 +60,17 @@ function tick() {
   }
   // Nothing was ready: from here on a wake-up starts the next tick. Queues that are gone by now were something.
   if (active.size === 0 && handles.length === 0) return;
-  const until = performance.now() + TICK_MS;
-  for (const pump of active) {
-    // Taken off first: what pumping sets off may put it on again.
-    active.delete(pump);
-    if (pump.pump() === BATCH) active.add(pump);
-    if (performance.now() > until) break;
+  try {
+    const until = performance.now() + TICK_MS;
+    for (const pump of active) {
+      // Taken off first: what pumping sets off may put it on again.
+      active.delete(pump);
+      if (pump.pump() === BATCH) active.add(pump);
+      if (performance.now() > until) break;
+    }
+  } finally {
+    soon();
   }
-  soon();
 }
 
 /** Lets a tick come in the next turn of the loop. */

@@ -65,10 +65,10 @@ class RunCore {
     return cancelled;
   }
 
-  /** Asks for the result without waiting. Where this OS thread drives, a millisecond of that is what asking is. */
-  askResult(waitMs) {
+  /** Asks for the result without waiting. Where this OS thread drives, asking drives too. */
+  askResult() {
     try {
-      const result = addon.runWait(this.handle, waitMs);
+      const result = addon.runWait(this.handle, 0);
       if (typeof result === 'string') this.end(result);
       else if (result === status.CLOSED) this.end(undefined, errorOf('closed', 'the runtime was freed before the run ended'));
     } catch (error) {
@@ -89,12 +89,13 @@ class RunCore {
     }
   }
 
-  waitResult({ signal } = {}) {
+  /** JSON text of the result. `owner` is not to be forgotten meanwhile. */
+  waitResult({ signal } = {}, owner) {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       if (this.failure !== undefined) return reject(this.failure);
       if (this.result !== undefined) return resolve(this.result);
-      const waiter = { resolve, reject };
+      const waiter = { resolve, reject, owner };
       if (signal !== undefined) {
         const unsubscribe = onAbort(signal, () => {
           this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
@@ -155,7 +156,7 @@ class OwnRun extends RunCore {
     }
     if (typeof taken !== 'string') {
       // A closed queue without a run_end: the runtime went away.
-      if (taken === status.CLOSED && !this.askResult(0)) this.runtime.poller.add(this);
+      if (taken === status.CLOSED && !this.askResult()) this.runtime.poller.add(this);
       return 0;
     }
     const drops = this.#dropsEvents;
@@ -170,7 +171,7 @@ class OwnRun extends RunCore {
       else if (event.type === 'run_end') isOver = true;
     }
     this.#isFull = this.#events.length - this.#next >= KEEP;
-    if (isOver) this.askResult(0);
+    if (isOver) this.askResult();
     return events.length;
   }
 
@@ -303,7 +304,7 @@ class OtherRun extends RunCore {
   }
 
   poll() {
-    return this.askResult(this.runtime.isDriven ? 1 : 0);
+    return this.askResult();
   }
 
   runtimeClosed() {}
@@ -335,7 +336,7 @@ class Run {
   }
 
   resultText(options) {
-    return this.#core.waitResult(options);
+    return this.#core.waitResult(options, this);
   }
 
   /** Its events, if it was started without a queue. A loop that is left does not end the run. */

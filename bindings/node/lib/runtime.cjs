@@ -131,6 +131,8 @@ class Runtime {
         how(value);
       };
       const item = {
+        // Not to be forgotten meanwhile.
+        owner: this,
         poll() {
           try {
             const text = ask();

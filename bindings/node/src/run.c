@@ -23,7 +23,7 @@ static napi_value run_submit(napi_env env, napi_callback_info info) {
   return answer(&c, status, &out);
 }
 
-/* runWait(run, timeoutMs): the result, or FAWN_TIMEOUT, FAWN_CLOSED. Blocks the loop that long: see runtimeShutdown. */
+/* runWait(run, timeoutMs): the result, or FAWN_TIMEOUT, FAWN_CLOSED. Blocks the loop that long: lib/ asks for 0. */
 static napi_value run_wait(napi_env env, napi_callback_info info) {
   call c;
   fawn_buf out;

@@ -350,6 +350,18 @@ both('disposing of a run ends it', async (t, runtime) => {
   await run[Symbol.asyncDispose]();
 });
 
+both('a run that does not hold the loop goes on while something else does', async (t, runtime) => {
+  const agent = scripted(runtime, [calls('a'), { content: 'Hi', chunks: 2, chunk_delay_ms: 5 }], [tool('a', () => sleep(5))]);
+  const thread = runtime.thread();
+  const run = agent.start(thread, ask()).unref();
+  const events = [];
+  void (async () => {
+    for await (const event of run) events.push(event);
+  })();
+  await until(() => events.at(-1)?.type === 'run_end');
+  thread.close();
+});
+
 both('waiting for a result can be given up', async (t, runtime) => {
   const agent = scripted(runtime, [{ hang: true }]);
   const run = agent.start(runtime.thread(), ask());
