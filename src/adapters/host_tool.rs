@@ -80,7 +80,11 @@ impl Tool for HostTool {
         };
         loop {
             match handle.next().await {
-                Ok(HostReply::Emitted(value)) => run.host.emit_custom(&call_id, value),
+                Ok(HostReply::Emitted(value)) => {
+                    if let Some(room) = run.host.emit_custom(&call_id, value) {
+                        room.await;
+                    }
+                }
                 Ok(HostReply::Answered(value)) => {
                     return match answer(value) {
                         Ok(answer) => ToolOutcome::Answer(answer),

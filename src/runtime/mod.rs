@@ -18,6 +18,7 @@ mod worker;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -67,6 +68,8 @@ struct Inner {
     run_left: tokio::sync::Notify,
     run_left_blocking: std::sync::Condvar,
     runs_started: AtomicU64,
+    /// Runs that a shutdown has cancelled.
+    runs_shut_down: AtomicU64,
     logs: Arc<Logs>,
     closed: AtomicBool,
 }
@@ -145,6 +148,7 @@ impl Runtime {
             run_left: tokio::sync::Notify::new(),
             run_left_blocking: std::sync::Condvar::new(),
             runs_started: AtomicU64::new(0),
+            runs_shut_down: AtomicU64::new(0),
             logs: Arc::new(Logs::new(clock)),
             closed: AtomicBool::new(false),
         })))
@@ -178,21 +182,24 @@ impl Runtime {
         let threads = lock(&inner.threads).count();
         format!(
             "{{\"runs\":{{\"active\":{},\"started\":{}}},\"threads\":{threads},\"queues\":{queues},\
-             \"open_calls\":{},\"handles\":{live}}}",
+             \"open_calls\":{},\"workers\":{},\"handles\":{live}}}",
             inner.running().len(),
             inner.runs_started.load(Ordering::Relaxed),
             inner.calls.count(),
+            inner.driver.workers(),
         )
     }
 
     /// `fawn_runtime_shutdown`: cancels every run, fails open host calls, waits for the runs to end, closes the queues.
-    /// The answer says how many runs were cancelled and how many have not ended.
+    /// The answer says how many runs shutting down has cancelled, over all calls.
     pub fn shutdown(&self, wait: Wait) -> Answer<String> {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
         let running = inner.running();
         for run in &running {
-            run.request_cancel(Some("the runtime was shut down".to_owned()));
+            if run.request_cancel(Some("the runtime was shut down".to_owned())) {
+                inner.runs_shut_down.fetch_add(1, Ordering::Relaxed);
+            }
         }
         inner.calls.close();
         let deadline = wait.deadline();
@@ -208,6 +215,10 @@ impl Runtime {
             };
             match wait {
                 Wait::Forever => inner.driver.drive(all).is_ok(),
+                Wait::For(Duration::ZERO) => {
+                    let is_down = || lock(&inner.runs).is_empty().then_some(());
+                    inner.driver.turn(is_down).is_ok_and(|down| down.is_some())
+                }
                 Wait::For(limit) => {
                     let limited = async { tokio::time::timeout(limit, all).await.is_ok() };
                     inner.driver.drive(limited).unwrap_or(false)
@@ -239,7 +250,8 @@ impl Runtime {
         }
         inner.close_queues();
         inner.driver.close();
-        Answer::Done(json!({ "runs_cancelled": running.len() }).to_string())
+        let cancelled = inner.runs_shut_down.load(Ordering::Relaxed);
+        Answer::Done(json!({ "runs_cancelled": cancelled }).to_string())
     }
 
     /// What freeing does: like [`Runtime::shutdown`], but nobody waits. Safe from any OS thread, our own included.

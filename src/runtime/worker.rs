@@ -354,8 +354,10 @@ impl HostCalls for RunHost {
         self.calls.open(call, &self.events)
     }
 
-    fn emit_custom(&self, call_id: &str, value: Value) {
+    fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>> {
         self.events.custom(call_id, &value);
+        let wait = self.events.queue()?.pressure()?;
+        Some(Box::pin(wait))
     }
 }
 

@@ -83,7 +83,20 @@ fn joined(outcome: &str) -> Value {
         }
         *events = joined;
     }
+    forget_workers(&mut outcome);
     outcome
+}
+
+/// How many threads drive is told by the stats, and differs on purpose.
+fn forget_workers(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|name, _| name != "workers");
+            members.values_mut().for_each(forget_workers);
+        }
+        Value::Array(items) => items.iter_mut().for_each(forget_workers),
+        _ => {}
+    }
 }
 
 #[test]

@@ -919,3 +919,111 @@ fn warnings_reach_the_queues_that_subscribed_with_numbers_of_their_own() {
         }
     }
 }
+
+#[test]
+fn a_tool_that_emits_more_than_is_taken_waits_for_room() {
+    let runtime = runtime(r#"{"workers":1}"#);
+    let agent = runtime
+        .new_assembly(
+            &json!({
+                "model": {"provider": "scripted", "replies": [
+                    {"tool_calls": [{"name": "chatty", "args": {}, "id": "a"}]},
+                    {"content": "Done."},
+                ]},
+                "tools": [{"name": "chatty", "parameters": {"type": "object"}}],
+            })
+            .to_string(),
+        )
+        .expect("an assembly");
+    let queue = runtime
+        .new_queue(r#"{"high_mark_events":16}"#)
+        .expect("a queue");
+    let request = json!({"input": {"messages": ["go"]}, "stream": ["custom"]});
+    start(
+        &runtime,
+        &agent,
+        &thread(&runtime, "t"),
+        Some(&queue),
+        &request,
+    );
+    let mut seen = Vec::new();
+    let call = loop {
+        let Ok(Answer::Done(text)) = queue.take(LONG, 1) else {
+            panic!("no event")
+        };
+        let event: Value = serde_json::from_str::<Vec<Value>>(&text).expect("JSON")[0].take();
+        if event["type"] == "host_call" {
+            break event["data"]["call_id"].as_u64().expect("an id");
+        }
+    };
+    // 64 KiB each: what waits in the call has a bound of its own, and the host hears of it.
+    let part = json!("x".repeat(1 << 16)).to_string();
+    let mut accepted = 0;
+    let refused = loop {
+        match runtime.emit(call, &part) {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+        assert!(accepted < 10_000, "nothing holds the tool back");
+    };
+    assert_eq!((refused.code, refused.retryable), (ErrorCode::Behind, true));
+    runtime
+        .finish(call, r#"{"ok":"enough"}"#)
+        .expect("finished");
+    while seen.last().is_none_or(|kind| kind != "run_end") {
+        match queue.take(LONG, 0) {
+            Ok(Answer::Done(text)) => {
+                let batch: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
+                assert!(batch.len() < 64, "{} events waited", batch.len());
+                seen.extend(
+                    batch
+                        .iter()
+                        .map(|event| event["type"].as_str().expect("a type").to_owned()),
+                );
+            }
+            other => panic!("no events: {other:?}"),
+        }
+    }
+    let customs = seen.iter().filter(|kind| *kind == "custom").count();
+    assert_eq!(customs, accepted, "what was taken is passed on");
+}
+
+#[test]
+fn a_shutdown_tells_of_the_calls_that_it_ends_and_counts_over_all_its_calls() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "replies": [{"tool_calls": [{"name": "slow", "args": {}, "id": "a"}]}]},
+                    "tools": [{"name": "slow", "parameters": {"type": "object"}}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let queue = queue(&runtime);
+        start(
+            &runtime,
+            &agent,
+            &thread(&runtime, "t"),
+            Some(&queue),
+            &hello(),
+        );
+        while !matches!(queue.take(LONG, 1), Ok(Answer::Done(text)) if text.contains("\"host_call\""))
+        {
+        }
+        let mut answer = runtime.shutdown(Wait::For(Duration::ZERO));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while answer == Answer::TimedOut && Instant::now() < deadline {
+            answer = runtime.shutdown(Wait::For(Duration::ZERO));
+        }
+        assert_eq!(
+            answer,
+            Answer::Done(r#"{"runs_cancelled":1}"#.to_owned()),
+            "{config}"
+        );
+        let rest = events(&queue);
+        assert_eq!(types(&rest), ["host_call_cancelled", "run_end"], "{config}");
+        assert_eq!(rest[0]["data"]["reason"], "closed");
+    }
+}

@@ -117,7 +117,7 @@ pub fn run_op_answer() -> Value {
 pub fn runtime_stats() -> Value {
     json!({
         "type": "object",
-        "required": ["runs", "threads", "queues", "open_calls", "handles"],
+        "required": ["runs", "threads", "queues", "open_calls", "workers", "handles"],
         "properties": {
             "runs": {
                 "type": "object",
@@ -130,6 +130,7 @@ pub fn runtime_stats() -> Value {
             "threads": {"description": "Open ones.", "type": "integer", "minimum": 0},
             "queues": {"type": "integer", "minimum": 0},
             "open_calls": {"description": "Host calls that wait for an answer.", "type": "integer", "minimum": 0},
+            "workers": {"description": "Threads that drive its runs; 0: the host's own, inside take and wait.", "type": "integer", "minimum": 0},
             "handles": {
                 "description": "The living handles of this runtime.",
                 "type": "array",
@@ -153,7 +154,7 @@ pub fn shutdown_answer() -> Value {
         "type": "object",
         "required": ["runs_cancelled"],
         "properties": {
-            "runs_cancelled": {"description": "Runs that this call found in flight.", "type": "integer", "minimum": 0},
+            "runs_cancelled": {"description": "Runs that shutting down has ended, over all calls.", "type": "integer", "minimum": 0},
         },
     })
 }
@@ -173,6 +174,7 @@ pub fn thread_update_answer() -> Value {
 /// Answer of `fawn_thread_state`.
 pub fn thread_state() -> Value {
     let mut schema = checkpoint();
+    schema["properties"]["thread_id"] = json!({"description": "The thread.", "type": "string"});
     schema["properties"]["values"] = json!({
         "description": "Channel name to value; with since: of the channels that changed, without messages.",
         "type": "object",
@@ -189,7 +191,7 @@ pub fn thread_state() -> Value {
         },
     });
     if let Some(required) = schema["required"].as_array_mut() {
-        required.push("values".into());
+        required.extend(["thread_id".into(), "values".into()]);
     }
     schema
 }
