@@ -140,7 +140,7 @@ impl de::Error for Fault {
         Fault(Error::at(
             ErrorCode::WrongType,
             "",
-            format!("expected {expected}, found {}", found_name(&found)),
+            format!("expected {}, found {}", plain(expected), found_name(&found)),
         ))
     }
 
@@ -148,7 +148,7 @@ impl de::Error for Fault {
         Fault(Error::at(
             ErrorCode::OutOfRange,
             "",
-            format!("expected {expected}, found {}", found_name(&found)),
+            format!("expected {}, found {}", plain(expected), found_name(&found)),
         ))
     }
 
@@ -156,7 +156,7 @@ impl de::Error for Fault {
         Fault(Error::at(
             ErrorCode::OutOfRange,
             "",
-            format!("expected {expected}, found {length} elements"),
+            format!("expected {}, found {length} elements", plain(expected)),
         ))
     }
 
@@ -164,7 +164,11 @@ impl de::Error for Fault {
         Fault(Error::at(
             ErrorCode::UnknownVariant,
             "",
-            format!("{variant:?} is not one of {}", list(expected)),
+            format!(
+                "{:?} is not known{}",
+                clip(variant),
+                hint(variant, expected)
+            ),
         ))
     }
 
@@ -195,8 +199,37 @@ fn found_name(found: &de::Unexpected<'_>) -> String {
     }
 }
 
+/// What was expected, in words of JSON where serde has words of Rust.
+fn plain(expected: &dyn de::Expected) -> String {
+    let expected = expected.to_string();
+    let whole = |least: &str, most: String| format!("a whole number from {least} to {most}");
+    match expected.as_str() {
+        "u8" => whole("0", u8::MAX.to_string()),
+        "u16" => whole("0", u16::MAX.to_string()),
+        "u32" => whole("0", u32::MAX.to_string()),
+        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
+        "i32" => whole(&i32::MIN.to_string(), i32::MAX.to_string()),
+        "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a string" => "text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "an object".to_owned(),
+        "unit" => "null".to_owned(),
+        _ => expected,
+    }
+}
+
 /// The error for a member that an object does not have, with the nearest name it does have.
 pub fn unknown_member(name: &str, known: &[&str]) -> Error {
+    Error::at(
+        ErrorCode::UnknownMember,
+        format!("/{}", pointer_token(name)),
+        format!("unknown member {:?}{}", clip(name), hint(name, known)),
+    )
+}
+
+/// What to try instead of a name that is not known: the nearest one, or all of them.
+pub fn hint(name: &str, known: &[&str]) -> String {
     let near = known
         .iter()
         .map(|k| (distance(name, k), *k))
@@ -205,16 +238,11 @@ pub fn unknown_member(name: &str, known: &[&str]) -> Error {
             let longest = name.chars().count().max(k.len());
             *d <= 2 && *d < longest
         });
-    let hint = match near {
+    match near {
         Some((_, near)) => format!("; did you mean {near:?}?"),
         None if known.is_empty() => "; there are none here".to_owned(),
         None => format!("; known here: {}", list(known)),
-    };
-    Error::at(
-        ErrorCode::UnknownMember,
-        format!("/{}", pointer_token(name)),
-        format!("unknown member {:?}{hint}", clip(name)),
-    )
+    }
 }
 
 fn clip(name: &str) -> String {

@@ -43,7 +43,7 @@ use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::DynTool;
 use crate::protocol::config::{AssemblyConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig};
-use crate::protocol::decode::{from_text, from_value, tagged};
+use crate::protocol::decode::{from_text, from_value, hint, tagged};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
 use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, ThreadOpen};
@@ -271,7 +271,10 @@ impl Runtime {
                 Error::at(
                     ErrorCode::UnknownModel,
                     "/model",
-                    format!("the runtime has no model named {name:?}"),
+                    format!(
+                        "the runtime has no model named {name:?}{}",
+                        hint(name, &self.model_names())
+                    ),
                 )
             })?,
         };
@@ -302,6 +305,12 @@ impl Runtime {
             runtime: self.clone(),
             assembly: Arc::new(assembly),
         })
+    }
+
+    fn model_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.0.models.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
     }
 
     /// The provider that a model configuration stands for. For Rust code: tests and benchmarks.

@@ -508,7 +508,7 @@ fn decode_channels(names: &[String]) -> Result<Vec<Channel>, Error> {
             Error::at(
                 ErrorCode::UnknownChannel,
                 format!("/channels/{place}"),
-                format!("there is no channel {name:?}"),
+                Channel::unknown(name),
             )
         })
     };

@@ -1,5 +1,7 @@
 //! The channels of a thread's state: one ordered list, name -> how its writes combine.
 
+use crate::protocol::decode::hint;
+
 /// How the writes of a channel combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Semantics {
@@ -101,6 +103,13 @@ impl Channel {
             .iter()
             .find(|(_, known, _)| *known == name)
             .map(|(channel, ..)| *channel)
+    }
+
+    /// The refusal of a name that no channel has.
+    pub fn unknown(name: &str) -> String {
+        let known: Vec<&str> = CHANNELS.iter().map(|(_, known, _)| *known).collect();
+        let clipped: String = name.chars().take(80).collect();
+        format!("there is no channel {clipped:?}{}", hint(name, &known))
     }
 
     fn entry(self) -> &'static (Channel, &'static str, Semantics) {

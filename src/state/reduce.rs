@@ -28,12 +28,8 @@ use crate::protocol::scan::{RawStr, Scanner, Type};
 /// [`ErrorCode::UnknownChannel`]; the codes of JSON and of options, with paths into the document; those of the reducer,
 /// below `/existing` or `/updates/<n>`.
 pub fn reduce_document(channel: &str, text: &str) -> Result<String, Error> {
-    let channel = Channel::from_name(channel).ok_or_else(|| {
-        Error::new(
-            ErrorCode::UnknownChannel,
-            format!("there is no channel {channel:?}"),
-        )
-    })?;
+    let channel = Channel::from_name(channel)
+        .ok_or_else(|| Error::new(ErrorCode::UnknownChannel, Channel::unknown(channel)))?;
     check_size(text)?;
     if channel == Channel::Messages {
         return reduce_messages(text);

@@ -83,7 +83,7 @@ impl StateUpdate {
                 Error::at(
                     ErrorCode::UnknownChannel,
                     format!("/{}", pointer_token(&name)),
-                    format!("there is no channel {name:?}"),
+                    Channel::unknown(&name),
                 )
             })?;
             update.writes.push((channel, Write::decode(channel, value)));

@@ -85,7 +85,7 @@ fn writer() {
     let mut model = Model::default();
     if let Some(newest) = wait(store.open(T)).unwrap() {
         // Goes on from what is stored; the test has compared it with the model.
-        model.next_id = newest.meta.step as u64 + 2;
+        model.next_id = (newest.meta.step + 2) as u64;
         model.next_seq = newest.state.next_seq;
         let mut start = Model::default().next(None, appended(newest.state.messages));
         start.delta.channels = newest
@@ -153,7 +153,7 @@ fn what_was_reported_is_there_after_every_kill() {
 
         let store = store(&path);
         let newest = wait(store.open(T)).unwrap();
-        let stored = newest.as_ref().map(|newest| newest.meta.step as u64 + 1);
+        let stored = newest.as_ref().map(|newest| (newest.meta.step + 1) as u64);
         assert!(
             stored >= reported,
             "round {round}: {reported:?} reported, {stored:?} stored"

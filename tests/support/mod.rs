@@ -5,5 +5,8 @@
 pub mod aimock;
 pub mod host;
 pub mod http_server;
+pub mod json_text;
 pub mod model;
 pub mod parts;
+pub mod player;
+pub mod scenario;
