@@ -780,7 +780,9 @@ result<status> done_by(Call call) noexcept {
 }
 /// Folds updates into the value of a channel.
 [[nodiscard]] inline result<buffer> try_reduce(std::string_view channel, std::string_view json) noexcept {
-    return detail::answer_of([&](fawn_buf* out) { return fawn_reduce(channel.data(), channel.size(), json.data(), json.size(), out); });
+    return detail::answer_of([&](fawn_buf* out) {
+        return fawn_reduce(channel.data(), channel.size(), json.data(), json.size(), out);
+    });
 }
 /// Brings messages into canonical form.
 [[nodiscard]] inline result<buffer> try_messages_convert(std::string_view json) noexcept {
@@ -1139,7 +1141,9 @@ public:
 
 #if FAWN_HPP_EXCEPTIONS
     [[nodiscard]] static queue create(const runtime& of, std::string_view json = "{}") { return unwrap(try_create(of, json)); }
-    [[nodiscard]] batch take(timeout wait = forever, std::uint32_t max_events = 0) const { return unwrap(try_take(wait, max_events)); }
+    [[nodiscard]] batch take(timeout wait = forever, std::uint32_t max_events = 0) const {
+        return unwrap(try_take(wait, max_events));
+    }
     [[nodiscard]] event_range events(timeout wait = forever, std::uint32_t max_events = 1) const noexcept {
         return {get(), wait, max_events, false};
     }
@@ -1159,7 +1163,8 @@ public:
     using owner::owner;
 
     /// Starts one (schema "run_request"). What comes of it comes through the queue.
-    [[nodiscard]] static result<run> try_start(const assembly& agent, const thread& on, const queue& to, std::string_view json) noexcept {
+    [[nodiscard]] static result<run> try_start(const assembly& agent, const thread& on, const queue& to,
+                                               std::string_view json) noexcept {
         // Without a queue object the C function would start a run that nobody listens to. Here that was not asked for, so it
         // gets a handle that is none.
         return start_with(agent, on, to ? to.get().value : ~std::uint64_t{0}, json);
@@ -1217,7 +1222,9 @@ public:
     answer(const result<T>& tried) : answer(tried ? answer(*tried) : answer(tried.error())) {}
 
     /// Any JSON: `{"content":…,"artifact":…}` for a tool, `{"content":…,"tool_calls":[…]}` for a model (schema "call_answer").
-    [[nodiscard]] static answer json(std::string_view value) { return answer(whole{}, std::string("{\"ok\":").append(value).append("}")); }
+    [[nodiscard]] static answer json(std::string_view value) {
+        return answer(whole{}, std::string("{\"ok\":").append(value).append("}"));
+    }
     /// It could not be done; the message is for the model.
     [[nodiscard]] static answer error(std::string_view message) {
         return answer(whole{}, "{\"error\":{\"message\":" + json::quote(message) + "}}");
@@ -1271,15 +1278,15 @@ public:
     /// Its number within the runtime.
     [[nodiscard]] std::uint64_t id() const noexcept { return says_ ? says_->id : 0; }
     /// "tool" or "model".
-    [[nodiscard]] std::string_view kind() const noexcept { return says_ ? std::string_view(says_->kind) : std::string_view(); }
+    [[nodiscard]] std::string_view kind() const noexcept { return says_ ? says_->kind : std::string_view(); }
     /// Which tool or model.
-    [[nodiscard]] std::string_view name() const noexcept { return says_ ? std::string_view(says_->name) : std::string_view(); }
+    [[nodiscard]] std::string_view name() const noexcept { return says_ ? says_->name : std::string_view(); }
     /// The arguments: JSON text of an object. Those of a model: system, messages, tools, tool_choice.
     [[nodiscard]] std::string_view args() const noexcept { return says_ ? says_->args : std::string_view(); }
     /// What one argument stands for, as `json::text` has it; empty if there is none.
     [[nodiscard]] std::string arg(std::string_view argument) const { return json::text(json::find(args(), argument)); }
     /// The same for the same question, also when it is asked again after a crash.
-    [[nodiscard]] std::string_view idempotency_key() const noexcept { return says_ ? std::string_view(says_->key) : std::string_view(); }
+    [[nodiscard]] std::string_view idempotency_key() const noexcept { return says_ ? says_->key : std::string_view(); }
     /// How long the host has, from the event on.
     [[nodiscard]] std::chrono::milliseconds deadline() const noexcept {
         return std::chrono::milliseconds(says_ ? says_->deadline_ms : 0);
@@ -1293,7 +1300,9 @@ public:
     /// Adds to the answer before it is finished: progress of a tool (any JSON), a delta of a model (`{"text":…}`).
     /// `status::err_behind`: the run has not taken what came before; try again later.
     [[nodiscard]] result<status> try_emit(std::string_view json) const noexcept {
-        return detail::done_by([&](fawn_buf* err) { return fawn_call_emit(runtime_.value, id(), json.data(), json.size(), err); });
+        return detail::done_by([&](fawn_buf* err) {
+            return fawn_call_emit(runtime_.value, id(), json.data(), json.size(), err);
+        });
     }
     /// Adds a piece of a model's text.
     [[nodiscard]] result<status> try_emit_text(std::string_view piece) const noexcept {
@@ -1302,7 +1311,9 @@ public:
     /// Answers. `ok`, or `gone` if the answer came too late; the duty is done in both cases, and not after an error.
     [[nodiscard]] result<status> try_finish(const answer& said) noexcept {
         const std::string& json = said.document();
-        auto done = detail::done_by([&](fawn_buf* err) { return fawn_call_finish(runtime_.value, id(), json.data(), json.size(), err); });
+        auto done = detail::done_by([&](fawn_buf* err) {
+            return fawn_call_finish(runtime_.value, id(), json.data(), json.size(), err);
+        });
         if (done) open_ = false;
         return done;
     }
@@ -1415,7 +1426,9 @@ private:
     [[nodiscard]] answer ask(pending_call& call) const {
         const handler* does = find(call);
         if (does == nullptr) {
-            return answer::error(std::string("the host has no ").append(call.kind()).append(" named ").append(json::quote(call.name())));
+            std::string none = "the host has no ";
+            none.append(call.kind()).append(" named ").append(json::quote(call.name()));
+            return answer::error(none);
         }
 #if FAWN_HPP_EXCEPTIONS
         // The call may be gone when the handler throws.

@@ -106,6 +106,7 @@ if command -v valgrind >/dev/null; then
     # What is only possibly lost is the library's: its tests look at that, with the symbols that this takes.
     run "$(basename "$cxx")-c++17" 50 valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
         --errors-for-leak-kinds=definite --fair-sched=yes
+    say "passed: valgrind"
 else
     say "left out: there is no valgrind"
 fi
