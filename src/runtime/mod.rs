@@ -763,6 +763,12 @@ impl Run {
                 }
                 Ok(json!({ "cancelled": !is_over }).to_string())
             }
+            RunOp::Status => Ok(json!({
+                "run_id": &*self.shared.run_id,
+                "thread_id": &*self.shared.thread_id,
+                "ended": self.shared.has_ended(),
+            })
+            .to_string()),
         }
     }
 

@@ -1027,3 +1027,24 @@ fn a_shutdown_tells_of_the_calls_that_it_ends_and_counts_over_all_its_calls() {
         assert_eq!(rest[0]["data"]["reason"], "closed");
     }
 }
+
+#[test]
+fn a_run_tells_which_it_is_and_whether_it_goes_on() {
+    let runtime = runtime(DETERMINISTIC);
+    let agent = runtime
+        .compose(parts(ScriptModel::new(vec![says("Hi.")])))
+        .expect("an assembly");
+    let run = start(&runtime, &agent, &thread(&runtime, "t"), None, &hello());
+    let status = || -> Value {
+        serde_json::from_str(&run.submit(r#"{"op":"status"}"#).expect("a status")).expect("JSON")
+    };
+    let expected = |ended: bool| json!({"run_id": run.id(), "thread_id": "t", "ended": ended});
+    assert_eq!(status(), expected(false));
+    result(&run);
+    assert_eq!(status(), expected(true));
+    let refused = run.submit(r#"{"op":"status","why":1}"#).unwrap_err();
+    assert_eq!(
+        (refused.code, refused.path.as_deref()),
+        (ErrorCode::UnknownMember, Some("/why"))
+    );
+}

@@ -574,6 +574,9 @@ export type RunOp = {
   reason?: string | null;
   [yours: `x-${string}`]: unknown;
 } | {
+  op: "status";
+  [yours: `x-${string}`]: unknown;
+} | {
   op: "resume";
 };
 
@@ -581,6 +584,11 @@ export type RunOp = {
 export type RunOpAnswer = {
   /** Whether the run was still going. */
   cancelled: boolean;
+} | {
+  run_id: string;
+  thread_id: string;
+  /** Whether it has let go of its thread. */
+  ended: boolean;
 };
 
 /** Input of fawn_run_start. */
@@ -674,6 +682,8 @@ export type RuntimeStats = {
   queues: number;
   /** Host calls that wait for an answer. */
   open_calls: number;
+  /** Threads that drive its runs; 0: the host's own, inside take and wait. */
+  workers: number;
   /** The living handles of this runtime. */
   handles: {
     handle: number;
@@ -773,7 +783,7 @@ export type ScriptedUsage = {
 
 /** Answer of fawn_runtime_shutdown. */
 export type ShutdownAnswer = {
-  /** Runs that this call found in flight. */
+  /** Runs that shutting down has ended, over all calls. */
   runs_cancelled: number;
 };
 
@@ -845,6 +855,8 @@ export type ThreadState = {
   run_id: string | null;
   /** as_node, where an update gave it. */
   metadata: Record<string, unknown>;
+  /** The thread. */
+  thread_id: string;
   /** Channel name to value; with since: of the channels that changed, without messages. */
   values: Record<string, unknown>;
   /** As asked. */

@@ -106,10 +106,24 @@ pub fn runtime_op() -> Value {
 pub fn run_op_answer() -> Value {
     json!({
         "type": "object",
-        "required": ["cancelled"],
-        "properties": {
-            "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
-        },
+        "oneOf": [
+            {
+                "description": "Of cancel.",
+                "required": ["cancelled"],
+                "properties": {
+                    "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
+                },
+            },
+            {
+                "description": "Of status.",
+                "required": ["run_id", "thread_id", "ended"],
+                "properties": {
+                    "run_id": {"type": "string"},
+                    "thread_id": {"type": "string"},
+                    "ended": {"description": "Whether it has let go of its thread.", "type": "boolean"},
+                },
+            },
+        ],
     })
 }
 
