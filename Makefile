@@ -19,7 +19,7 @@ help:
 	@echo "make test-all  also sanitizers, a soak and long random runs"
 	@echo "make asan, make tsan, make soak: address sanitizer, thread sanitizer (installs clang on Debian), 50000 runs in one process"
 	@echo "make bench     benchmarks, and peers in the same go"
-	@echo "make install   PREFIX=/usr/local: library, header, pkg-config file"
+	@echo "make install   PREFIX=/usr/local: library, headers for C and C++, pkg-config file"
 	@echo "make ci        what CI runs"
 
 # What a build needs, told plainly.
@@ -111,7 +111,7 @@ PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 644 include/fawn.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 include/fawn.h bindings/cpp/fawn.hpp $(DESTDIR)$(PREFIX)/include/
 	install -d $(DESTDIR)$(PREFIX)/share/fawn/schema
 	install -m 644 include/schema/*.schema.json $(DESTDIR)$(PREFIX)/share/fawn/schema/
 	install -m 644 $(RELEASE_LIB)/libfawn.a $(DESTDIR)$(PREFIX)/lib/

@@ -1,4 +1,4 @@
-//! The program in each binding's README is a file that is built and run as it stands there.
+//! The programs in the README and in each binding's page are files that are built and run as they stand there.
 
 use crate::languages::Language;
 use crate::programs::root;
@@ -32,11 +32,13 @@ fn readme_runs(language: Language) {
     }
     let program = language.example("readme");
     let source = read(&program);
-    let readme = format!("bindings/{}/README.md", language.folder());
-    assert!(
-        blocks(&read(&readme)).contains(&source),
-        "{readme} does not show {program} as it is"
-    );
+    let page = format!("bindings/{}/README.md", language.folder());
+    for readme in ["README.md", &page] {
+        assert!(
+            blocks(&read(readme)).contains(&source),
+            "{readme} does not show {program} as it is"
+        );
+    }
     let printed = language.build(&program).run(&[]);
     assert!(!printed.is_empty(), "{program} prints nothing");
 }
