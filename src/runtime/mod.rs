@@ -417,22 +417,21 @@ impl Runtime {
                 "this assembly asks the host, so its runs need a queue",
             ));
         }
+        let open = &thread.thread;
+        let mut holder = lock(&open.run);
+        let predecessor = holder.clone().filter(|run| !run.has_ended());
+        if predecessor.is_some() && request.multitask_strategy == MultitaskStrategy::Reject {
+            return Err(busy(&open.id));
+        }
         let run_id: Arc<str> = match request.run_id.take() {
             Some(id) => id.into(),
             None => self.0.services.ids.run(),
         };
-        let open = &thread.thread;
         let shared = Arc::new(RunShared::new(run_id.clone(), open.id.clone()));
-        let mut holder = lock(&open.run);
-        let predecessor = holder.clone().filter(|run| !run.has_ended());
-        if let Some(running) = &predecessor {
-            if request.multitask_strategy == MultitaskStrategy::Reject {
-                return Err(busy(&open.id));
-            }
-            running.request_cancel(Some("a newer run took the thread".to_owned()));
-        }
         {
             let mut runs = lock(&self.0.runs);
+            // A shutdown that has begun since looks for runs to cancel under this lock, and would miss this one.
+            self.check_open()?;
             if runs.contains_key(&run_id) {
                 return Err(Error::at(
                     ErrorCode::Conflict,
@@ -441,6 +440,10 @@ impl Runtime {
                 ));
             }
             runs.insert(run_id.clone(), shared.clone());
+        }
+        // Only now, since a call that fails must change nothing.
+        if let Some(running) = &predecessor {
+            running.request_cancel(Some("a newer run took the thread".to_owned()));
         }
         let events = Arc::new(RunEvents::new(
             queue.map(|queue| queue.queue.clone()),

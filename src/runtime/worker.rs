@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
@@ -217,7 +218,7 @@ impl RunTask {
                     }
                 })
                 .collect();
-            loop {
+            let is_cancelled = loop {
                 tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => break true,
@@ -226,7 +227,12 @@ impl RunTask {
                         None => break false,
                     },
                 }
+            };
+            // An answer that was taken before the cancel is kept, or the call would be made again.
+            while let Some(Some((place, outcome))) = running.next().now_or_never() {
+                outcomes[place] = Some(outcome);
             }
+            is_cancelled
         };
         if is_cancelled {
             machine.cancel(None, outcomes, self.shared.cancel_reason());

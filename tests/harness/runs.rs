@@ -1048,3 +1048,78 @@ fn a_run_tells_which_it_is_and_whether_it_goes_on() {
         (ErrorCode::UnknownMember, Some("/why"))
     );
 }
+
+#[test]
+fn a_run_that_is_refused_for_its_id_leaves_the_run_on_its_thread_alone() {
+    let runtime = runtime(r#"{"workers":1}"#);
+    let agent = runtime
+        .new_assembly(
+            &json!({
+                "model": {"provider": "scripted", "repeat": true, "replies": [{"tool_calls": [{"name": "wait", "args": {}, "id": "a"}]}]},
+                "tools": [{"name": "wait", "parameters": {"type": "object"}}],
+            })
+            .to_string(),
+        )
+        .expect("an assembly");
+    let queue = queue(&runtime);
+    let mut named = hello();
+    named["run_id"] = "one".into();
+    let (here, there) = (thread(&runtime, "here"), thread(&runtime, "there"));
+    let first = start(&runtime, &agent, &here, Some(&queue), &hello());
+    start(&runtime, &agent, &there, Some(&queue), &named);
+    named["multitask_strategy"] = "interrupt".into();
+    let refused = runtime
+        .start_run(&agent, &here, Some(&queue), &named.to_string())
+        .err()
+        .expect("a second run of this id");
+    assert_eq!(refused.code, ErrorCode::Conflict);
+    assert!(matches!(
+        first.wait(Wait::For(Duration::from_millis(50))),
+        Ok(Answer::TimedOut)
+    ));
+}
+
+#[test]
+fn answers_that_were_taken_before_a_cancel_are_kept() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "replies": [
+                        {"tool_calls": [{"name": "f", "args": {}, "id": "a"}, {"name": "f", "args": {}, "id": "b"}]},
+                        {"content": "Done."},
+                    ]},
+                    "tools": [{"name": "f", "parameters": {"type": "object"}}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let queue = queue(&runtime);
+        let here = thread(&runtime, "t");
+        let run = start(&runtime, &agent, &here, Some(&queue), &hello());
+        let mut calls = Vec::new();
+        while calls.len() < 2 {
+            let Ok(Answer::Done(text)) = queue.take(LONG, 1) else {
+                panic!("no event")
+            };
+            let event: Value = serde_json::from_str::<Vec<Value>>(&text).expect("JSON")[0].take();
+            if event["type"] == "host_call" {
+                calls.push(event["data"]["call_id"].as_u64().expect("an id"));
+            }
+        }
+        assert_eq!(
+            runtime.finish(calls[1], r#"{"ok":"kept"}"#),
+            Ok(Answer::Done(()))
+        );
+        run.submit(r#"{"op":"cancel"}"#).expect("cancelled");
+        assert_eq!(result(&run)["status"], "interrupted");
+        let messages = state(&here)["values"]["messages"].clone();
+        let last = messages.as_array().expect("messages").last().expect("one");
+        assert_eq!(
+            (&last["tool_call_id"], &last["content"]),
+            (&json!("b"), &json!("kept")),
+            "{config}"
+        );
+    }
+}
