@@ -199,12 +199,14 @@ impl Calls {
     fn fail(&self, which: impl Fn(&Slot) -> bool, error: &Error) {
         let failed: Vec<Arc<Slot>> = {
             let mut table = lock(&self.table);
-            let ids: Vec<u64> = table
+            let mut ids: Vec<u64> = table
                 .open
                 .iter()
                 .filter(|(_, slot)| which(slot))
                 .map(|(id, _)| *id)
                 .collect();
+            // The order in which the waiting calls wake, and their events come, is not that of a hash table.
+            ids.sort_unstable();
             ids.into_iter()
                 .filter_map(|id| table.open.remove(&id))
                 .collect()
