@@ -49,6 +49,8 @@ enum Fault {
         after: usize,
         error: Error,
         retry_after: Option<Duration>,
+        status: Option<u16>,
+        provider_code: Option<String>,
     },
     Cut,
     Hang,
@@ -144,6 +146,7 @@ fn prepare(index: usize, script: &ScriptedReply) -> Prepared {
                 .total_tokens
                 .unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
             cache_read: usage.cache_read,
+            cache_creation: usage.cache_creation,
             reasoning: usage.reasoning,
         }),
         response_metadata: Map::from_iter([
@@ -207,6 +210,8 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         after_chunks: None,
         retryable: None,
         retry_after_ms: None,
+        status: None,
+        provider_code: None,
     };
     let wanted = match (&script.error, script.fail_first) {
         (Some(error), _) => error,
@@ -223,6 +228,8 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         after: wanted.after_chunks.unwrap_or(0) as usize,
         error,
         retry_after: wanted.retry_after_ms.map(Duration::from_millis),
+        status: wanted.status,
+        provider_code: wanted.provider_code.clone(),
     })
 }
 
@@ -345,15 +352,19 @@ impl ModelProvider for Scripted {
                     after,
                     error,
                     retry_after,
+                    status,
+                    provider_code,
                 } => {
                     let pieces = (*after).min(prepared.pieces.len());
                     if *after > 0 {
                         prepared.stream(pieces, sink).await;
                     }
                     Err(ModelError {
-                        error: error.clone(),
                         retry_after: *retry_after,
                         partial: (*after > 0).then(|| prepared.partial(Some(pieces))),
+                        status: *status,
+                        provider_code: provider_code.clone(),
+                        ..ModelError::from(error.clone())
                     })
                 }
                 Fault::Cut => {
@@ -363,9 +374,8 @@ impl ModelProvider for Scripted {
                         "the stream ended before its end mark",
                     );
                     Err(ModelError {
-                        error: cut.retryable(),
-                        retry_after: None,
                         partial: Some(prepared.partial(None)),
+                        ..ModelError::from(cut.retryable())
                     })
                 }
                 Fault::Hang => {

@@ -450,6 +450,7 @@ fn read_usage(usage: &Value) -> Option<Usage> {
             .unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
         cache_read: detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| count("prompt_cache_hit_tokens")),
+        cache_creation: None,
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
     })
 }

@@ -113,9 +113,8 @@ impl OpenAi {
         match end {
             Ok(StreamEnd::Whole(reply)) => Ok(reply),
             Ok(StreamEnd::Cut(partial)) => Err(ModelError {
-                error: self.truncated(broken),
-                retry_after: None,
                 partial: Some(Box::new(partial)),
+                ..ModelError::from(self.truncated(broken))
             }),
             Ok(StreamEnd::NoEvents) if size == 0 || broken.is_some() => {
                 Err(self.truncated(broken).into())
