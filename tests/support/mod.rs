@@ -7,3 +7,4 @@ pub mod host;
 pub mod http_server;
 pub mod model;
 pub mod parts;
+pub mod random;
