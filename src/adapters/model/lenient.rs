@@ -49,8 +49,7 @@ impl<'a> Loose<'a> {
     pub(super) fn number(&self) -> Option<u64> {
         match self {
             Loose::Other(Value::Number(number)) => number.as_u64(),
-            Loose::Text(text) => text.parse().ok(),
-            _ => None,
+            other => other.as_str()?.parse().ok(),
         }
     }
 }
@@ -253,6 +252,9 @@ impl<'de, T: Members<'de>> Deserialize<'de> for List<T> {
     }
 }
 
+/// What such members may take of the smallest input.
+pub(super) const BUDGET_BYTES: usize = 512 << 10;
+
 /// What parsed members that nobody knows may take: twice the input and half a MiB, so that dense lists from a hostile
 /// endpoint do not take many times what was sent.
 #[derive(Debug)]
@@ -262,7 +264,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { left: 512 << 10 }
+        Budget { left: BUDGET_BYTES }
     }
 }
 
@@ -270,11 +272,6 @@ impl Budget {
     /// So many bytes came.
     pub(super) fn grow(&mut self, bytes: usize) {
         self.left = self.left.saturating_add(2 * bytes);
-    }
-
-    /// How much is left, in bytes.
-    pub(super) fn left(&self) -> usize {
-        self.left
     }
 
     /// Takes what `json` will weigh; false when it does not fit.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::ports::model::{
-    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Usage,
+    DeltaSink, EndpointFailure, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest,
+    Usage,
 };
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{InvalidToolCall, Kind, Message, ToolCall, content_text};
@@ -49,8 +50,7 @@ enum Fault {
         after: usize,
         error: Error,
         retry_after: Option<Duration>,
-        status: Option<u16>,
-        provider_code: Option<String>,
+        endpoint: Option<Box<EndpointFailure>>,
     },
     Cut,
     Hang,
@@ -228,8 +228,12 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         after: wanted.after_chunks.unwrap_or(0) as usize,
         error,
         retry_after: wanted.retry_after_ms.map(Duration::from_millis),
-        status: wanted.status,
-        provider_code: wanted.provider_code.clone(),
+        endpoint: (wanted.status.is_some() || wanted.provider_code.is_some()).then(|| {
+            Box::new(EndpointFailure {
+                status: wanted.status,
+                code: wanted.provider_code.clone(),
+            })
+        }),
     })
 }
 
@@ -352,8 +356,7 @@ impl ModelProvider for Scripted {
                     after,
                     error,
                     retry_after,
-                    status,
-                    provider_code,
+                    endpoint,
                 } => {
                     let pieces = (*after).min(prepared.pieces.len());
                     if *after > 0 {
@@ -362,8 +365,7 @@ impl ModelProvider for Scripted {
                     Err(ModelError {
                         retry_after: *retry_after,
                         partial: (*after > 0).then(|| prepared.partial(Some(pieces))),
-                        status: *status,
-                        provider_code: provider_code.clone(),
+                        endpoint: endpoint.clone(),
                         ..ModelError::from(error.clone())
                     })
                 }

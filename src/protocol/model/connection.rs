@@ -113,6 +113,9 @@ impl Connection<'_> {
             not_empty("/api_key", key.expose())?;
             check_header_value(key.expose(), "/api_key")?;
         }
+        if let Some(proxy) = self.proxy {
+            not_empty("/proxy", proxy.expose())?;
+        }
         if let Some(file) = self.tls.and_then(|tls| tls.ca_file.as_deref()) {
             not_empty("/tls/ca_file", file)?;
         }

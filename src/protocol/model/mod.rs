@@ -10,6 +10,7 @@ mod secret;
 use serde_json::Number;
 
 pub use anthropic::{AnthropicConfig, default_max_tokens};
+#[cfg(feature = "http")]
 pub(crate) use connection::Connection;
 pub use connection::{AuthStyle, TlsConfig};
 pub use openai::OpenAiConfig;

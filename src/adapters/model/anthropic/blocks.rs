@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::event;
 use crate::adapters::model::calls;
-use crate::adapters::model::lenient::{Budget, Extra, Loose};
+use crate::adapters::model::lenient::{BUDGET_BYTES, Budget, Extra, Loose};
 use crate::adapters::model::reply::ReplyFault;
 use crate::adapters::model::surrogates::Joined;
 use crate::ports::model::ModelDelta;
@@ -317,7 +317,7 @@ fn parse(json: &str, budget: &mut Budget) -> Result<Value, ReplyFault> {
     if !budget.take(json) {
         return Err(ReplyFault::TooLarge {
             what: "what a content block holds",
-            limit: budget.left(),
+            limit: BUDGET_BYTES,
         });
     }
     // It was read once already, as raw text.

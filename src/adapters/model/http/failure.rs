@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::ports::model::{MAX_PROVIDER_CODE_CHARS, ModelError};
+use crate::ports::model::{EndpointFailure, MAX_PROVIDER_CODE_CHARS, ModelError};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::time::Timestamp;
 
@@ -53,8 +53,10 @@ pub(crate) fn from_status(
     }
     ModelError {
         retry_after: retry_after(headers),
-        status: Some(status),
-        provider_code: said.provider_code(redactor),
+        endpoint: Some(Box::new(EndpointFailure {
+            status: Some(status),
+            code: said.provider_code(redactor),
+        })),
         ..ModelError::from(error)
     }
 }
@@ -74,7 +76,10 @@ pub(crate) fn from_reported(reported: &Value, redactor: &Redactor) -> ModelError
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
     ModelError {
-        provider_code: said.provider_code(redactor),
+        endpoint: Some(Box::new(EndpointFailure {
+            status: None,
+            code: said.provider_code(redactor),
+        })),
         ..ModelError::from(error)
     }
 }

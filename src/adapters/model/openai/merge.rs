@@ -7,7 +7,7 @@ use super::chunk::{Arguments, CallPiece, Choice, Chunk, Delta, FunctionPiece};
 use crate::adapters::model::calls::{self, MAX_CALLS, parse_object};
 use crate::adapters::model::lenient::{Budget, Extra, Loose};
 use crate::adapters::model::reply::{MAX_REPLY_BYTES, ReplyFault, weight};
-use crate::adapters::model::surrogates::Joined;
+use crate::adapters::model::surrogates::{self, Joined};
 use crate::ports::model::{ModelDelta, ModelReply, Usage};
 
 /// Most members unknown to the format that are kept of one reply.
@@ -342,8 +342,8 @@ impl Merger {
     }
 
     /// The reply. `cut` says that it did not come to its end, so that a call without arguments is not taken for a
-    /// call with none.
-    pub(super) fn finish(mut self, cut: bool) -> ModelReply {
+    /// call with none; `has_marks` that halves of characters were marked in what came.
+    pub(super) fn finish(mut self, cut: bool, has_marks: bool) -> ModelReply {
         let stopped_early = matches!(
             self.finish_reason.as_deref(),
             Some("length" | "content_filter")
@@ -397,6 +397,12 @@ impl Merger {
             reply
                 .response_metadata
                 .insert("logprobs".to_owned(), Value::Object(self.logprobs));
+        }
+        if has_marks {
+            let kwargs = reply.additional_kwargs.values_mut();
+            kwargs
+                .chain(reply.response_metadata.values_mut())
+                .for_each(surrogates::clean);
         }
         reply
     }

@@ -15,6 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub struct ChatCompletion {
     merger: Merger,
+    has_marks: bool,
 }
 
 /// Reads the stream of one chat completion.
@@ -32,6 +33,7 @@ impl WireFormat for ChatCompletion {
         }
         self.merger.expect(data.len());
         let marked = surrogates::mark(data);
+        self.has_marks |= marked.is_some();
         let chunk = parse(marked.as_deref().unwrap_or(data))?;
         self.merger.add(chunk, deltas)
     }
@@ -39,6 +41,7 @@ impl WireFormat for ChatCompletion {
     fn add_whole(&mut self, text: &str, deltas: &mut Vec<ModelDelta>) -> Result<(), ReplyFault> {
         self.merger.expect(text.len());
         let marked = surrogates::mark(text);
+        self.has_marks |= marked.is_some();
         let chunk = parse(marked.as_deref().unwrap_or(text))?;
         if chunk.choices.is_empty() {
             return Err(ReplyFault::Format("the reply has no choices".to_owned()));
@@ -63,7 +66,7 @@ impl WireFormat for ChatCompletion {
     }
 
     fn finish(self, cut: bool) -> ModelReply {
-        self.merger.finish(cut)
+        self.merger.finish(cut, self.has_marks)
     }
 }
 
