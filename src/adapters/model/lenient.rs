@@ -7,25 +7,42 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::reply::weight;
 
-/// Most values inside of one [`Loose`]: lists and objects there are small, and dense ones take many times their text.
-const MAX_VALUES: usize = 4096;
+/// Most values inside of one [`Tree`]: a dense list takes many times its text.
+const MAX_VALUES: usize = 512;
+/// Most unknown members of one object that are looked at.
+const MAX_EXTRAS: usize = 64;
 
 /// A member that the format does not know, as raw text.
 pub(super) type Extra<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// A value of any type. Text that needs no unescaping is borrowed.
+/// Adds the value of an unknown member to `extras`, up to a bound.
+pub(super) fn push_extra<'de, A: MapAccess<'de>>(
+    extras: &mut Vec<Extra<'de>>,
+    name: Cow<'de, str>,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    if extras.len() < MAX_EXTRAS {
+        extras.push((name, map.next_value()?));
+    } else {
+        map.next_value::<IgnoredAny>()?;
+    }
+    Ok(())
+}
+
+/// A single value of any type. Text that needs no unescaping is borrowed; lists and objects are not read.
 #[derive(Debug, Default)]
 pub(super) enum Loose<'a> {
     #[default]
     Null,
     Text(Cow<'a, str>),
-    Other(Value),
+    Number(u64),
+    Other,
 }
 
 impl<'a> Loose<'a> {
@@ -48,7 +65,7 @@ impl<'a> Loose<'a> {
     /// A non-negative integer, also when it is written as text.
     pub(super) fn number(&self) -> Option<u64> {
         match self {
-            Loose::Other(Value::Number(number)) => number.as_u64(),
+            Loose::Number(number) => Some(*number),
             other => other.as_str()?.parse().ok(),
         }
     }
@@ -76,27 +93,37 @@ impl<'de> Visitor<'de> for LooseVisitor {
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
         Ok(Loose::Text(Cow::Owned(text.to_owned())))
     }
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
     }
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
+        Ok(Loose::Number(value))
     }
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
     }
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Loose::Other)
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Loose::Other)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Loose::Other)
+    }
+}
+
+/// A small value of any type, whole.
+#[derive(Debug, Default)]
+pub(super) struct Tree(pub(super) Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Bounded(&Cell::new(MAX_VALUES))
-            .visit_seq(list)
-            .map(Loose::Other)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        Bounded(&Cell::new(MAX_VALUES))
-            .visit_map(map)
-            .map(Loose::Other)
+            .deserialize(deserializer)
+            .map(Tree)
     }
 }
 
@@ -187,6 +214,8 @@ impl<'de> Deserialize<'de> for Key<'de> {
 pub(super) trait Members<'de>: Default {
     /// What the value must be, for errors.
     const EXPECTED: &'static str;
+    /// Most of them in one list.
+    const MOST: usize;
     /// Takes the value of one member out of `map`.
     fn member<A: MapAccess<'de>>(
         &mut self,
@@ -226,7 +255,7 @@ impl<'de, T: Members<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A list of objects; null is an empty list, null in it is skipped.
+/// A list of objects; null is an empty list, null in it is skipped. Longer ones than [`Members::MOST`] are refused.
 pub(super) struct List<T>(pub(super) Vec<T>);
 
 impl<'de, T: Members<'de>> Deserialize<'de> for List<T> {
@@ -243,6 +272,12 @@ impl<'de, T: Members<'de>> Deserialize<'de> for List<T> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T>, A::Error> {
                 let mut objects = Vec::new();
                 while let Some(Object(object)) = list.next_element()? {
+                    if objects.len() == T::MOST {
+                        return Err(de::Error::custom(format_args!(
+                            "a list holds more than {} objects",
+                            T::MOST
+                        )));
+                    }
                     objects.extend(object);
                 }
                 Ok(List(objects))
@@ -250,6 +285,41 @@ impl<'de, T: Members<'de>> Deserialize<'de> for List<T> {
         }
         deserializer.deserialize_any(ListVisitor(PhantomData))
     }
+}
+
+/// Reads a list of objects one by one, so that a long one is never held at once. Null is an empty list.
+///
+/// # Errors
+/// `Err` when the text is no such list; `Ok(Err)` with what `take` said, which ends the reading.
+pub(super) fn each<'a, T: Members<'a>, E>(
+    json: &'a str,
+    take: impl FnMut(T) -> Result<(), E>,
+) -> Result<Result<(), E>, serde_json::Error> {
+    struct EachVisitor<T, F>(F, PhantomData<T>);
+    impl<'de, T, E, F> Visitor<'de> for EachVisitor<T, F>
+    where
+        T: Members<'de>,
+        F: FnMut(T) -> Result<(), E>,
+    {
+        type Value = Result<(), E>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a list, each of it {}", T::EXPECTED)
+        }
+        fn visit_unit<D: de::Error>(self) -> Result<Self::Value, D> {
+            Ok(Ok(()))
+        }
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut outcome = Ok(());
+            while let Some(Object(object)) = list.next_element()? {
+                if let (Some(object), true) = (object, outcome.is_ok()) {
+                    outcome = (self.0)(object);
+                }
+            }
+            Ok(outcome)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    deserializer.deserialize_any(EachVisitor(take, PhantomData))
 }
 
 /// What such members may take of the smallest input.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::lenient::BUDGET_BYTES;
 use super::sse::{MAX_EVENT_BYTES, SseParser};
 use crate::ports::model::{ModelDelta, ModelReply};
 
@@ -242,7 +243,11 @@ pub fn read_whole<F: WireFormat>(
 
 /// The error that an `error` event carries: the value of its `error` member, or all of it.
 pub(super) fn reported(data: &str) -> ReplyFault {
-    let value = serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()));
+    let start = || Value::String(data.chars().take(1000).collect());
+    if weight(data) > BUDGET_BYTES + 2 * data.len() {
+        return ReplyFault::Reported(start());
+    }
+    let value = serde_json::from_str(data).unwrap_or_else(|_| start());
     ReplyFault::Reported(match value {
         Value::Object(mut object) => match object.shift_remove("error") {
             Some(error) if !error.is_null() => error,
@@ -258,8 +263,11 @@ pub(super) fn not_of_format(what: &str, error: &serde_json::Error, text: &str) -
     ReplyFault::Format(format!("no {what}: {error}; it begins {start}"))
 }
 
+/// About how many bytes one value takes in a list that grew to hold it, or in an object.
+const VALUE_BYTES: usize = 150;
+
 /// About how many bytes a JSON text takes once it is a [`Value`]: dense lists take many times their length.
 pub(super) fn weight(json: &str) -> usize {
     let parts = memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).count();
-    json.len() + 48 * parts
+    json.len() + VALUE_BYTES * parts
 }

@@ -1,5 +1,6 @@
 //! Content blocks under construction.
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::event;
@@ -88,36 +89,19 @@ impl Block {
         block.id = start.id.text().map(Into::into);
         block.name = start.name.text().map(Into::into);
         block.input = start.input.and_then(input_text);
-        match block.kind {
-            Kind::Text => block.add_text(start.text, out),
-            Kind::Thinking => {
-                block.add_text(start.thinking, out);
-                // Empty is what streams begin with; it stays if nothing else comes.
-                if let Loose::Text(signature) = start.signature {
-                    block.signature = Some(signature.into_owned());
+        for (name, value) in start.extra {
+            match (block.kind, &*name) {
+                (Kind::Text, "text") | (Kind::Thinking, "thinking") => {
+                    block.add_text(loose(value), out);
                 }
-            }
-            Kind::ToolUse => {}
-            Kind::Other => {
-                for (name, value) in [
-                    ("text", start.text),
-                    ("thinking", start.thinking),
-                    ("signature", start.signature),
-                ] {
-                    match value {
-                        Loose::Null => {}
-                        Loose::Text(text) => {
-                            block.members.insert(name.to_owned(), text.into());
-                        }
-                        Loose::Other(value) => {
-                            block.members.insert(name.to_owned(), value);
-                        }
+                (Kind::Thinking, "signature") => {
+                    // Empty is what streams begin with; it stays if nothing else comes.
+                    if let Loose::Text(signature) = loose(value) {
+                        block.signature = Some(signature.into_owned());
                     }
                 }
+                _ => block.keep((name, value), budget)?,
             }
-        }
-        for (name, value) in start.extra {
-            block.keep((name, value), budget)?;
         }
         Ok(block)
     }
@@ -268,7 +252,7 @@ impl Block {
             return;
         }
         // What is new is the piece itself as a rule, which need not be copied twice.
-        let new = if new.len() == text.len() {
+        let new = if new == text {
             text.into_owned()
         } else {
             new.to_owned()
@@ -312,6 +296,11 @@ impl Block {
     }
 }
 
+/// A member that should be text.
+fn loose(raw: &RawValue) -> Loose<'_> {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
 /// A member as a value. Blocks go back to the endpoint as they came, so none of their members may be left out.
 fn parse(json: &str, budget: &mut Budget) -> Result<Value, ReplyFault> {
     if !budget.take(json) {
@@ -325,7 +314,7 @@ fn parse(json: &str, budget: &mut Budget) -> Result<Value, ReplyFault> {
 }
 
 /// The input that a block begins with, as arguments text: an object, or text with one in it; `None` for an empty one.
-fn input_text(raw: &serde_json::value::RawValue) -> Option<String> {
+fn input_text(raw: &RawValue) -> Option<String> {
     let text = raw.get();
     match text.as_bytes().first() {
         Some(b'n') => None,

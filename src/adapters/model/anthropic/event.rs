@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess};
 use serde_json::value::RawValue;
 
-use crate::adapters::model::lenient::{Extra, List, Loose, Members, Object};
+use crate::adapters::model::lenient::{Extra, Loose, Members, Object, Tree, push_extra};
 
 /// One event of a stream.
 #[derive(Debug, Default)]
@@ -16,8 +16,8 @@ pub(super) struct Event<'a> {
     pub(super) delta: Option<Delta<'a>>,
     pub(super) content_block: Option<Block<'a>>,
     pub(super) message: Option<Message<'a>>,
-    pub(super) usage: Loose<'a>,
-    pub(super) error: Loose<'a>,
+    pub(super) usage: Tree,
+    pub(super) error: Tree,
     pub(super) extra: Vec<Extra<'a>>,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Event<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Message<'a> {
     pub(super) kind: Loose<'a>,
-    /// `None` when there is no such member.
-    pub(super) content: Option<Vec<Block<'a>>>,
-    pub(super) usage: Loose<'a>,
-    pub(super) error: Loose<'a>,
+    /// A list of blocks, which are read one by one; `None` when there is no such member.
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) usage: Tree,
+    pub(super) error: Tree,
     pub(super) extra: Vec<Extra<'a>>,
 }
 
@@ -38,11 +38,9 @@ pub(super) struct Block<'a> {
     pub(super) kind: Loose<'a>,
     pub(super) id: Loose<'a>,
     pub(super) name: Loose<'a>,
-    pub(super) text: Loose<'a>,
-    pub(super) thinking: Loose<'a>,
-    pub(super) signature: Loose<'a>,
     /// Dense at times, so it is parsed when the block is whole.
     pub(super) input: Option<&'a RawValue>,
+    /// Everything else; what it means depends on the kind.
     pub(super) extra: Vec<Extra<'a>>,
 }
 
@@ -73,6 +71,7 @@ impl<'de> Deserialize<'de> for Message<'de> {
 
 impl<'de> Members<'de> for Event<'de> {
     const EXPECTED: &'static str = "an event, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -86,7 +85,7 @@ impl<'de> Members<'de> for Event<'de> {
             "message" => self.message = map.next_value::<Object<_>>()?.0,
             "usage" => self.usage = map.next_value()?,
             "error" => self.error = map.next_value()?,
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -94,6 +93,7 @@ impl<'de> Members<'de> for Event<'de> {
 
 impl<'de> Members<'de> for Message<'de> {
     const EXPECTED: &'static str = "a message, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -101,11 +101,11 @@ impl<'de> Members<'de> for Message<'de> {
     ) -> Result<(), A::Error> {
         match &*name {
             "type" => self.kind = map.next_value()?,
-            "content" => self.content = Some(map.next_value::<List<_>>()?.0),
+            "content" => self.content = Some(map.next_value()?),
             "usage" => self.usage = map.next_value()?,
             "error" => self.error = map.next_value()?,
             "role" => drop(map.next_value::<IgnoredAny>()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -113,6 +113,7 @@ impl<'de> Members<'de> for Message<'de> {
 
 impl<'de> Members<'de> for Block<'de> {
     const EXPECTED: &'static str = "a content block, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -122,11 +123,8 @@ impl<'de> Members<'de> for Block<'de> {
             "type" => self.kind = map.next_value()?,
             "id" => self.id = map.next_value()?,
             "name" => self.name = map.next_value()?,
-            "text" => self.text = map.next_value()?,
-            "thinking" => self.thinking = map.next_value()?,
-            "signature" => self.signature = map.next_value()?,
             "input" => self.input = Some(map.next_value()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -134,6 +132,7 @@ impl<'de> Members<'de> for Block<'de> {
 
 impl<'de> Members<'de> for Delta<'de> {
     const EXPECTED: &'static str = "a delta, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -145,7 +144,7 @@ impl<'de> Members<'de> for Delta<'de> {
             "thinking" => self.thinking = map.next_value()?,
             "signature" => self.signature = map.next_value()?,
             "partial_json" => self.partial_json = map.next_value()?,
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }

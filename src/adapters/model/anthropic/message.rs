@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use super::blocks::{Block, Finished, Kind};
 use super::event::{self, Event};
 use crate::adapters::model::calls::MAX_CALLS;
-use crate::adapters::model::lenient::{Budget, Extra, Loose};
+use crate::adapters::model::lenient::{Budget, Extra, Tree, each};
 use crate::adapters::model::reply::{self, ReplyFault, WireFormat, not_of_format, reported};
 use crate::adapters::model::surrogates;
 use crate::ports::model::{ModelDelta, ModelReply, Usage};
 
 /// Most content blocks of one reply.
-const MAX_BLOCKS: usize = 4096;
+const MAX_BLOCKS: usize = 1024;
 /// Most members of the message that are kept.
 const MAX_MEMBERS: usize = 64;
 
@@ -83,7 +83,7 @@ impl WireFormat for Messages {
         let message: event::Message<'_> =
             serde_json::from_str(json).map_err(|error| not_of_format("message", &error, json))?;
         let is_error = message.kind.as_str() == Some("error");
-        if is_error || !matches!(message.error, Loose::Null) {
+        if is_error || !message.error.0.is_null() {
             return Err(reported(text));
         }
         if message.content.is_none() {
@@ -191,7 +191,7 @@ impl Messages {
             }
             "error" => return Err(reported(data)),
             // Some endpoints report errors in the form of another format.
-            _ if !matches!(event.error, Loose::Null) => return Err(reported(data)),
+            _ if !event.error.0.is_null() => return Err(reported(data)),
             _ => {}
         }
         Ok(())
@@ -207,13 +207,17 @@ impl Messages {
             .extra
             .into_iter()
             .for_each(|member| self.keep(member));
-        for block in message.content.unwrap_or_default() {
+        let Some(content) = message.content else {
+            return Ok(());
+        };
+        let read = each(content.get(), |block| {
             self.begin(None, block, deltas)?;
             if let Some(block) = self.blocks.last_mut() {
                 block.close(deltas);
             }
-        }
-        Ok(())
+            Ok(())
+        });
+        read.map_err(|error| not_of_format("content of a message", &error, content.get()))?
     }
 
     fn begin(
@@ -290,8 +294,8 @@ impl Messages {
     }
 
     /// Counts are cumulative: the last word on each counts, and null says nothing.
-    fn count(&mut self, usage: Loose<'_>) {
-        if let Loose::Other(Value::Object(usage)) = usage {
+    fn count(&mut self, usage: Tree) {
+        if let Tree(Value::Object(usage)) = usage {
             for (name, value) in usage {
                 let is_known = self.usage.contains_key(&name);
                 if !value.is_null() && (is_known || self.usage.len() < MAX_MEMBERS) {

@@ -1,12 +1,20 @@
 //! The wire form of replies.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, IgnoredAny, MapAccess};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::adapters::model::lenient::{Extra, List, Loose, Members, Object};
+use crate::adapters::model::calls::MAX_CALLS;
+use crate::adapters::model::lenient::{Extra, List, Loose, Members, Object, Tree, push_extra};
+
+/// Most choices that are read; one was asked for.
+const MAX_CHOICES: usize = 8;
+/// Most parts of one content.
+const MAX_PARTS: usize = 64;
 
 /// One chunk of a stream, or a whole reply.
 #[derive(Debug, Default)]
@@ -14,8 +22,8 @@ pub(super) struct Chunk<'a> {
     pub(super) id: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) choices: Vec<Choice<'a>>,
-    pub(super) usage: Loose<'a>,
-    pub(super) error: Loose<'a>,
+    pub(super) usage: Tree,
+    pub(super) error: Tree,
     pub(super) extra: Vec<Extra<'a>>,
 }
 
@@ -32,7 +40,7 @@ pub(super) struct Choice<'a> {
 /// What one chunk adds to the message.
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    pub(super) content: Loose<'a>,
+    pub(super) content: Content<'a>,
     pub(super) reasoning_content: Loose<'a>,
     pub(super) reasoning: Loose<'a>,
     pub(super) refusal: Loose<'a>,
@@ -57,6 +65,22 @@ pub(super) struct FunctionPiece<'a> {
     pub(super) arguments: Arguments<'a>,
 }
 
+/// Content: text, or parts.
+#[derive(Debug, Default)]
+pub(super) enum Content<'a> {
+    #[default]
+    Nothing,
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+/// A part of content: text, or reasoning in one of its forms.
+#[derive(Debug, Default)]
+pub(super) struct Part<'a> {
+    pub(super) text: Loose<'a>,
+    pub(super) thinking: Content<'a>,
+}
+
 /// Arguments: text, or the object itself from endpoints that send it so.
 #[derive(Debug, Default)]
 pub(super) enum Arguments<'a> {
@@ -75,6 +99,7 @@ impl<'de> Deserialize<'de> for Chunk<'de> {
 
 impl<'de> Members<'de> for Chunk<'de> {
     const EXPECTED: &'static str = "an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -88,7 +113,7 @@ impl<'de> Members<'de> for Chunk<'de> {
             "error" => self.error = map.next_value()?,
             // The kind of the document, and padding against traffic analysis, say nothing about the reply.
             "object" | "obfuscation" => drop(map.next_value::<IgnoredAny>()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -96,6 +121,7 @@ impl<'de> Members<'de> for Chunk<'de> {
 
 impl<'de> Members<'de> for Choice<'de> {
     const EXPECTED: &'static str = "a choice, which is an object";
+    const MOST: usize = MAX_CHOICES;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -106,7 +132,7 @@ impl<'de> Members<'de> for Choice<'de> {
             "delta" => self.delta = map.next_value::<Object<_>>()?.0,
             "message" => self.message = map.next_value::<Object<_>>()?.0,
             "finish_reason" => self.finish_reason = map.next_value()?,
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -114,6 +140,7 @@ impl<'de> Members<'de> for Choice<'de> {
 
 impl<'de> Members<'de> for Delta<'de> {
     const EXPECTED: &'static str = "a delta, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -127,7 +154,7 @@ impl<'de> Members<'de> for Delta<'de> {
             "tool_calls" => self.tool_calls = map.next_value::<List<_>>()?.0,
             "function_call" => self.function_call = map.next_value::<Object<_>>()?.0,
             "role" => drop(map.next_value::<IgnoredAny>()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -135,6 +162,7 @@ impl<'de> Members<'de> for Delta<'de> {
 
 impl<'de> Members<'de> for CallPiece<'de> {
     const EXPECTED: &'static str = "a tool call, which is an object";
+    const MOST: usize = MAX_CALLS;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -152,6 +180,7 @@ impl<'de> Members<'de> for CallPiece<'de> {
 
 impl<'de> Members<'de> for FunctionPiece<'de> {
     const EXPECTED: &'static str = "a function, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -178,5 +207,66 @@ impl<'a> Arguments<'a> {
             },
             _ => Arguments::Raw(raw),
         }
+    }
+}
+
+impl<'de> Members<'de> for Part<'de> {
+    const EXPECTED: &'static str = "a part of the content, which is an object";
+    const MOST: usize = MAX_PARTS;
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match &*name {
+            "text" => self.text = map.next_value()?,
+            "thinking" => self.thinking = map.next_value()?,
+            _ => drop(map.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Content<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("content: text, or a list of parts")
+    }
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Content::Text(Cow::Borrowed(text)))
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Content::Text(Cow::Owned(text.to_owned())))
+    }
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        let List(parts) = List::deserialize(SeqAccessDeserializer::new(list))?;
+        Ok(Content::Parts(parts))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Content::Nothing)
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::chunk::{Arguments, CallPiece, Choice, Chunk, Delta, FunctionPiece};
+use super::chunk::{Arguments, CallPiece, Choice, Chunk, Content, Delta, FunctionPiece, Part};
 use crate::adapters::model::calls::{self, MAX_CALLS, parse_object};
 use crate::adapters::model::lenient::{Budget, Extra, Loose};
 use crate::adapters::model::reply::{MAX_REPLY_BYTES, ReplyFault, weight};
@@ -79,9 +79,7 @@ impl Merger {
     ) -> Result<(), ReplyFault> {
         first(&mut self.id, chunk.id);
         first(&mut self.model, chunk.model);
-        if let Loose::Other(usage) = &chunk.usage
-            && let Some(usage) = read_usage(usage)
-        {
+        if let Some(usage) = read_usage(&chunk.usage.0) {
             // Usage is cumulative: the last word counts.
             self.usage = Some(usage);
         }
@@ -140,11 +138,11 @@ impl Merger {
             self.add_reasoning(&reasoning, out);
         }
         match delta.content {
-            Loose::Text(text) => self.add_text(&text, out),
-            Loose::Other(Value::Array(parts)) => {
-                parts.iter().for_each(|part| self.add_part(part, out));
+            Content::Nothing => {}
+            Content::Text(text) => self.add_text(&text, out),
+            Content::Parts(parts) => {
+                parts.into_iter().for_each(|part| self.add_part(part, out));
             }
-            _ => {}
         }
         if let Some(refusal) = delta.refusal.text() {
             self.size += refusal.len();
@@ -191,20 +189,18 @@ impl Merger {
         }
     }
 
-    /// A content block: text, or reasoning in one of its forms.
-    fn add_part(&mut self, part: &Value, out: &mut Vec<ModelDelta>) {
-        if let Some(text) = part.get("text").and_then(Value::as_str) {
+    fn add_part(&mut self, part: Part<'_>, out: &mut Vec<ModelDelta>) {
+        if let Some(text) = part.text.as_str() {
             self.add_text(text, out);
             return;
         }
-        match part.get("thinking") {
-            Some(Value::String(text)) if !text.is_empty() => self.add_reasoning(text, out),
-            Some(Value::Array(parts)) => parts
+        match part.thinking {
+            Content::Nothing => {}
+            Content::Text(text) => self.add_reasoning(&text, out),
+            Content::Parts(parts) => parts
                 .iter()
-                .filter_map(|part| part.get("text").and_then(Value::as_str))
-                .filter(|text| !text.is_empty())
+                .filter_map(|part| part.text.as_str())
                 .for_each(|text| self.add_reasoning(text, out)),
-            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::chunk::Chunk;
 use super::merge::Merger;
-use crate::adapters::model::lenient::Loose;
+use crate::adapters::model::lenient::Tree;
 use crate::adapters::model::reply::{self, ReplyFault, WireFormat, not_of_format, reported};
 use crate::adapters::model::surrogates;
 use crate::ports::model::{ModelDelta, ModelReply};
@@ -82,9 +82,8 @@ fn parse(text: &str) -> Result<Chunk<'_>, ReplyFault> {
     let mut chunk: Chunk<'_> = serde_json::from_str(text)
         .map_err(|error| not_of_format("chat completion", &error, text))?;
     match std::mem::take(&mut chunk.error) {
-        Loose::Null => Ok(chunk),
-        Loose::Text(text) if text.is_empty() => Ok(chunk),
-        Loose::Text(text) => Err(ReplyFault::Reported(Value::String(text.into_owned()))),
-        Loose::Other(error) => Err(ReplyFault::Reported(error)),
+        Tree(Value::Null) => Ok(chunk),
+        Tree(Value::String(text)) if text.is_empty() => Ok(chunk),
+        Tree(error) => Err(ReplyFault::Reported(error)),
     }
 }
