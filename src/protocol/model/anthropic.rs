@@ -72,7 +72,8 @@ pub struct AnthropicConfig {
     /// used unless they are named here, as in `"$HTTPS_PROXY"`.
     #[serde(default)]
     pub proxy: Option<Secret>,
-    /// Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096.
+    /// Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
+    /// beside a `budget_tokens` that is larger.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
@@ -180,6 +181,20 @@ impl AnthropicConfig {
             between_bytes_timeout_ms: self.between_bytes_timeout_ms,
             timeout_ms: self.timeout_ms,
         }
+    }
+
+    /// The `max_tokens` that is sent: as set, else [`default_max_tokens`], and on top of a thinking budget that would
+    /// leave nothing of it, since the endpoint refuses that.
+    pub fn output_tokens(&self) -> u64 {
+        self.max_tokens.unwrap_or_else(|| {
+            let tokens = default_max_tokens(&self.model);
+            let thinking = self.thinking.as_ref();
+            let budget = thinking.and_then(|thinking| thinking.get("budget_tokens")?.as_u64());
+            match budget {
+                Some(budget) if budget >= tokens => tokens.saturating_add(budget),
+                _ => tokens,
+            }
+        })
     }
 
     /// Whether the model is asked to think, in whatever form.
@@ -320,5 +335,14 @@ mod tests {
         ] {
             assert_eq!(default_max_tokens(model), tokens, "{model}");
         }
+        let mut config = AnthropicConfig::new("another-model", "http://h");
+        for (budget, tokens) in [(4095, 4096), (10_000, 14_096)] {
+            config.thinking = json!({"type": "enabled", "budget_tokens": budget})
+                .as_object()
+                .cloned();
+            assert_eq!(config.output_tokens(), tokens);
+        }
+        config.max_tokens = Some(5);
+        assert_eq!(config.output_tokens(), 5);
     }
 }

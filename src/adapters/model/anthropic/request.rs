@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::turns::{Block, Conversation, Turn, turns};
 use crate::ports::model::{ModelRequest, ToolChoice};
 use crate::ports::tool::ToolSpec;
-use crate::protocol::model::{AnthropicConfig, default_max_tokens};
+use crate::protocol::model::AnthropicConfig;
 
 /// The body of one request, as JSON text.
 ///
@@ -31,12 +31,9 @@ impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Body { config, request } = self;
         let Conversation { system, turns } = turns(request);
-        let max_tokens = config
-            .max_tokens
-            .unwrap_or_else(|| default_max_tokens(&config.model));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &config.model)?;
-        map.serialize_entry("max_tokens", &max_tokens)?;
+        map.serialize_entry("max_tokens", &config.output_tokens())?;
         if !system.is_empty() {
             map.serialize_entry("system", &Content(&system))?;
         }
