@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
-use super::model::{OpenAiConfig, ScriptedConfig};
+use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
 use super::time::Timestamp;
 
 /// Most worker threads a runtime may have.
@@ -66,7 +66,7 @@ impl RuntimeConfig {
                     format!("a second model is named {:?}", model.name),
                 ));
             }
-            model.model.validate().map_err(|error| error.below(&at))?;
+            model.validate().map_err(|error| error.below(&at))?;
         }
         if let Some(testing) = &self.testing {
             testing
@@ -276,17 +276,40 @@ pub enum Backend {
 pub struct NamedModel {
     /// Name.
     pub name: String,
+    /// What it can do, and its settings for thinking.
+    pub profile: ModelProfile,
     /// The model.
     pub model: ModelConfig,
+}
+
+impl NamedModel {
+    /// Checks bounds and contradictions that the types do not hold.
+    ///
+    /// # Errors
+    /// Those of the provider and of the profile, at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.model.validate()?;
+        self.profile.validate(&self.model)
+    }
 }
 
 impl<'de> Deserialize<'de> for NamedModel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut map = Map::deserialize(deserializer)?;
+        let profile: Map<String, Value> = ModelProfile::MEMBERS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), map.shift_remove(*name)?)))
+            .collect();
         let decoded = match map.shift_remove("name") {
-            Some(Value::String(name)) if !name.is_empty() => {
-                from_value(Value::Object(map)).map(|model| NamedModel { name, model })
-            }
+            Some(Value::String(name)) if !name.is_empty() => from_value(Value::Object(profile))
+                .and_then(|profile| {
+                    let model = from_value(Value::Object(map))?;
+                    Ok(NamedModel {
+                        name,
+                        profile,
+                        model,
+                    })
+                }),
             Some(_) => Err(Error::at(
                 ErrorCode::WrongType,
                 "/name",
@@ -311,6 +334,11 @@ impl JsonSchema for NamedModel {
         let mut schema = ModelConfig::json_schema(generator);
         let name =
             json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
+        let profile = ModelProfile::json_schema(generator);
+        let profile = profile
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned();
         for variant in schema
             .get_mut("oneOf")
             .and_then(Value::as_array_mut)
@@ -318,6 +346,9 @@ impl JsonSchema for NamedModel {
             .flatten()
         {
             variant["properties"]["name"] = name.clone();
+            for (member, schema) in profile.iter().flatten() {
+                variant["properties"][member] = schema.clone();
+            }
             if let Some(required) = variant["required"].as_array_mut() {
                 required.push("name".into());
             }
@@ -338,12 +369,14 @@ pub enum ModelConfig {
     Scripted(ScriptedConfig),
     /// Any endpoint that speaks OpenAI's chat completions.
     Openai(Box<OpenAiConfig>),
+    /// Any endpoint that speaks Anthropic's messages.
+    Anthropic(Box<AnthropicConfig>),
     /// The host answers, through host calls.
     Host(HostModelConfig),
 }
 
 /// Names of the providers, as `provider` has them.
-pub const PROVIDER_NAMES: &[&str] = &["scripted", "openai", "host"];
+pub const PROVIDER_NAMES: &[&str] = &["scripted", "openai", "anthropic", "host"];
 
 impl<'de> Deserialize<'de> for ModelConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -352,6 +385,7 @@ impl<'de> Deserialize<'de> for ModelConfig {
             .and_then(|(provider, rest)| match provider.as_str() {
                 "scripted" => from_value(rest).map(ModelConfig::Scripted),
                 "openai" => from_value(rest).map(Box::new).map(ModelConfig::Openai),
+                "anthropic" => from_value(rest).map(Box::new).map(ModelConfig::Anthropic),
                 _ => from_value(rest).map(ModelConfig::Host),
             })
             .map_err(|error| carry(&error))
@@ -367,6 +401,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Scripted(config) => config.validate(),
             ModelConfig::Openai(config) => config.validate(),
+            ModelConfig::Anthropic(config) => config.validate(),
             ModelConfig::Host(config) => check_deadline("/deadline_ms", config.deadline_ms),
         }
     }

@@ -9,4 +9,5 @@ pub mod json_text;
 pub mod model;
 pub mod parts;
 pub mod player;
+pub mod random;
 pub mod scenario;
