@@ -18,6 +18,9 @@ export type AssemblyConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** How a key is sent. */
+export type AuthStyle = "bearer" | "x-api-key" | "api-key";
+
 /** The kind of a store. */
 export type Backend = "memory" | "sqlite" | "postgres";
 
@@ -357,11 +360,12 @@ export type ModelConfig = {
   model: string;
   /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
   base_url?: string;
-  /**
-   * Sent as `Authorization: Bearer …`. A literal, or `$NAME` for a variable of the environment. Without it no
-   * such header is sent.
-   */
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
   api_key?: string | null;
+  /** How the key is sent. Default `bearer`. */
+  auth?: AuthStyle;
+  /** Added to the address as `api-version=…`, for endpoints that want it there. */
+  api_version?: string | null;
   /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
   headers?: Record<string, string>;
   /** Whether the reply is streamed. Default true. */
@@ -386,8 +390,10 @@ export type ModelConfig = {
   proxy?: string | null;
   /** Sampling temperature. */
   temperature?: number | null;
-  /** Most tokens that the model may write. */
+  /** Most tokens that the model may write, sent as `max_tokens`. */
   max_tokens?: number | null;
+  /** The same, sent as `max_completion_tokens`: models that reason want it under this name, and count reasoning. */
+  max_completion_tokens?: number | null;
   /** Nucleus sampling: the probability mass to draw from. */
   top_p?: number | null;
   /** Seed for endpoints that can repeat a sampling. */
@@ -400,6 +406,68 @@ export type ModelConfig = {
    * More members of the request body. Members that are set elsewhere are refused; `stream_options` replaces
    * ours, and null there leaves it out.
    */
+  extra_body?: Record<string, unknown>;
+  [yours: `x-${string}`]: unknown;
+} | {
+  provider: "anthropic";
+  /** Name of the model, as the endpoint knows it. */
+  model: string;
+  /**
+   * Where the endpoint is; `/v1/messages` is added to its path, or `/messages` where the path ends with `/v1`. A
+   * query stays in place.
+   */
+  base_url?: string;
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
+  api_key?: string | null;
+  /** How the key is sent. Default `x-api-key`. */
+  auth?: AuthStyle;
+  /** Sent as `anthropic-version`. Default `2023-06-01`. */
+  api_version?: string;
+  /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
+  headers?: Record<string, string>;
+  /** Whether the reply is streamed. Default true. */
+  stream?: boolean;
+  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
+  connect_timeout_ms?: number;
+  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
+  first_byte_timeout_ms?: number;
+  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  between_bytes_timeout_ms?: number;
+  /**
+   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
+   * 1,800,000.
+   */
+  timeout_ms?: number;
+  /** TLS settings for https. */
+  tls?: TlsConfig | null;
+  /**
+   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
+   * used unless they are named here, as in `"$HTTPS_PROXY"`.
+   */
+  proxy?: string | null;
+  /**
+   * Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
+   * beside a `budget_tokens` that is larger.
+   */
+  max_tokens?: number | null;
+  /** Sampling temperature. */
+  temperature?: number | null;
+  /** Nucleus sampling: the probability mass to draw from. */
+  top_p?: number | null;
+  /** How many of the likeliest tokens to draw from. */
+  top_k?: number | null;
+  /** Texts at which the model stops. */
+  stop_sequences?: string[];
+  /**
+   * How the model thinks, sent as given: `{"type":"enabled","budget_tokens":10000}`, `{"type":"adaptive"}`,
+   * `{"type":"disabled"}`, or a form to come.
+   */
+  thinking?: Record<string, unknown> | null;
+  /** How hard the model works, in the endpoint's own words; sent as `output_config.effort`. */
+  reasoning_effort?: string | null;
+  /** Whether the model may call several tools at once. Sent only when set. */
+  parallel_tool_calls?: boolean | null;
+  /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
   [yours: `x-${string}`]: unknown;
 } | {
@@ -431,6 +499,19 @@ export type NamedModel = {
   repeat?: boolean;
   /** What assemblies call it. */
   name: string;
+  /** Whether the model can think before it answers. Default false. */
+  supports_thinking?: boolean;
+  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
+  supports_reasoning_effort?: boolean;
+  /** Whether the model can look at images. Default false. */
+  supports_vision?: boolean;
+  /** Settings of the provider that replace its own while a lead agent thinks. */
+  when_thinking_enabled?: Record<string, unknown> | null;
+  /**
+   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
+   * `when_thinking_enabled`.
+   */
+  when_thinking_disabled?: Record<string, unknown> | null;
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "openai";
@@ -438,11 +519,12 @@ export type NamedModel = {
   model: string;
   /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
   base_url?: string;
-  /**
-   * Sent as `Authorization: Bearer …`. A literal, or `$NAME` for a variable of the environment. Without it no
-   * such header is sent.
-   */
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
   api_key?: string | null;
+  /** How the key is sent. Default `bearer`. */
+  auth?: AuthStyle;
+  /** Added to the address as `api-version=…`, for endpoints that want it there. */
+  api_version?: string | null;
   /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
   headers?: Record<string, string>;
   /** Whether the reply is streamed. Default true. */
@@ -467,8 +549,10 @@ export type NamedModel = {
   proxy?: string | null;
   /** Sampling temperature. */
   temperature?: number | null;
-  /** Most tokens that the model may write. */
+  /** Most tokens that the model may write, sent as `max_tokens`. */
   max_tokens?: number | null;
+  /** The same, sent as `max_completion_tokens`: models that reason want it under this name, and count reasoning. */
+  max_completion_tokens?: number | null;
   /** Nucleus sampling: the probability mass to draw from. */
   top_p?: number | null;
   /** Seed for endpoints that can repeat a sampling. */
@@ -484,6 +568,96 @@ export type NamedModel = {
   extra_body?: Record<string, unknown>;
   /** What assemblies call it. */
   name: string;
+  /** Whether the model can think before it answers. Default false. */
+  supports_thinking?: boolean;
+  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
+  supports_reasoning_effort?: boolean;
+  /** Whether the model can look at images. Default false. */
+  supports_vision?: boolean;
+  /** Settings of the provider that replace its own while a lead agent thinks. */
+  when_thinking_enabled?: Record<string, unknown> | null;
+  /**
+   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
+   * `when_thinking_enabled`.
+   */
+  when_thinking_disabled?: Record<string, unknown> | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  provider: "anthropic";
+  /** Name of the model, as the endpoint knows it. */
+  model: string;
+  /**
+   * Where the endpoint is; `/v1/messages` is added to its path, or `/messages` where the path ends with `/v1`. A
+   * query stays in place.
+   */
+  base_url?: string;
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
+  api_key?: string | null;
+  /** How the key is sent. Default `x-api-key`. */
+  auth?: AuthStyle;
+  /** Sent as `anthropic-version`. Default `2023-06-01`. */
+  api_version?: string;
+  /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
+  headers?: Record<string, string>;
+  /** Whether the reply is streamed. Default true. */
+  stream?: boolean;
+  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
+  connect_timeout_ms?: number;
+  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
+  first_byte_timeout_ms?: number;
+  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  between_bytes_timeout_ms?: number;
+  /**
+   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
+   * 1,800,000.
+   */
+  timeout_ms?: number;
+  /** TLS settings for https. */
+  tls?: TlsConfig | null;
+  /**
+   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
+   * used unless they are named here, as in `"$HTTPS_PROXY"`.
+   */
+  proxy?: string | null;
+  /**
+   * Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
+   * beside a `budget_tokens` that is larger.
+   */
+  max_tokens?: number | null;
+  /** Sampling temperature. */
+  temperature?: number | null;
+  /** Nucleus sampling: the probability mass to draw from. */
+  top_p?: number | null;
+  /** How many of the likeliest tokens to draw from. */
+  top_k?: number | null;
+  /** Texts at which the model stops. */
+  stop_sequences?: string[];
+  /**
+   * How the model thinks, sent as given: `{"type":"enabled","budget_tokens":10000}`, `{"type":"adaptive"}`,
+   * `{"type":"disabled"}`, or a form to come.
+   */
+  thinking?: Record<string, unknown> | null;
+  /** How hard the model works, in the endpoint's own words; sent as `output_config.effort`. */
+  reasoning_effort?: string | null;
+  /** Whether the model may call several tools at once. Sent only when set. */
+  parallel_tool_calls?: boolean | null;
+  /** More members of the request body. Members that are set elsewhere are refused. */
+  extra_body?: Record<string, unknown>;
+  /** What assemblies call it. */
+  name: string;
+  /** Whether the model can think before it answers. Default false. */
+  supports_thinking?: boolean;
+  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
+  supports_reasoning_effort?: boolean;
+  /** Whether the model can look at images. Default false. */
+  supports_vision?: boolean;
+  /** Settings of the provider that replace its own while a lead agent thinks. */
+  when_thinking_enabled?: Record<string, unknown> | null;
+  /**
+   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
+   * `when_thinking_enabled`.
+   */
+  when_thinking_disabled?: Record<string, unknown> | null;
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "host";
@@ -493,6 +667,19 @@ export type NamedModel = {
   deadline_ms?: number | null;
   /** What assemblies call it. */
   name: string;
+  /** Whether the model can think before it answers. Default false. */
+  supports_thinking?: boolean;
+  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
+  supports_reasoning_effort?: boolean;
+  /** Whether the model can look at images. Default false. */
+  supports_vision?: boolean;
+  /** Settings of the provider that replace its own while a lead agent thinks. */
+  when_thinking_enabled?: Record<string, unknown> | null;
+  /**
+   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
+   * `when_thinking_enabled`.
+   */
+  when_thinking_disabled?: Record<string, unknown> | null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -705,6 +892,10 @@ export type ScriptedError = {
   retryable?: boolean | null;
   /** How long the endpoint asks to wait, in milliseconds. */
   retry_after_ms?: number | null;
+  /** The HTTP status that the endpoint is said to have answered with. */
+  status?: number | null;
+  /** The endpoint's own short name for the failure. */
+  provider_code?: string | null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -776,6 +967,8 @@ export type ScriptedUsage = {
   total_tokens?: number | null;
   /** Tokens read from a cache. */
   cache_read?: number | null;
+  /** Tokens written to a cache. */
+  cache_creation?: number | null;
   /** Tokens spent on reasoning. */
   reasoning?: number | null;
   [yours: `x-${string}`]: unknown;
