@@ -6,18 +6,22 @@ DEBUG_LIB := target/debug
 RELEASE_LIB := target/release
 CFLAGS_C := -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wpedantic -Iinclude
 
-.PHONY: help demo lib test tools test-all test-real yardstick asan tsan soak bench fmt lint docs ci clean install
+# Languages with a binding, each with the tool that it cannot do without.
+BINDINGS := cpp:$(CXX) go:go node:node
+
+.PHONY: help demo lib test test-bindings demo-bindings tools test-all test-real yardstick asan tsan soak bench fmt lint docs ci clean install
 
 help:
 	@echo "make demo      build, and run the C quickstart twice: an agent calls a C function, on a durable thread"
+	@echo "make demo-cpp, make demo-go, make demo-node: the same from C++, Go and Node"
 	@echo "make lib       release build: target/release/libfawn.so, .a"
-	@echo "make test      set up and run all tests"
+	@echo "make test      set up and run all tests; test-cpp, test-go and test-node are those of one binding"
 	@echo "make test-real runs with a real model (fetches about 600 MB)"
 	@echo "make yardstick the vendors' SDKs and fawn against the same faults"
 	@echo "make test-all  also sanitizers, a soak and long random runs"
 	@echo "make asan, make tsan, make soak: address sanitizer, thread sanitizer (installs clang on Debian), 50000 runs in one process"
 	@echo "make bench     benchmarks, and peers in the same go"
-	@echo "make install   PREFIX=/usr/local: library, header, pkg-config file"
+	@echo "make install   PREFIX=/usr/local: library, headers for C and C++, pkg-config file"
 	@echo "make ci        what CI runs"
 
 # What a build needs, told plainly.
@@ -62,6 +66,19 @@ test: need-build tools
 	@if python=$$(sh tests/differential/setup.sh 2>/dev/null); then \
 	  $$python tests/differential/run.py $(DEBUG_LIB)/deps/libfawn.so --cases $(or $(CASES),20000); \
 	fi
+	@$(MAKE) --no-print-directory test-bindings
+
+# Each binding's own tests and demo, where its tool is there; each has rules of its own in bindings/LANGUAGE/rules.mk.
+test-bindings demo-bindings: $(DEBUG_LIB)/libfawn.so.0
+	@for pair in $(BINDINGS); do \
+	  language=$${pair%%:*}; tool=$${pair#*:}; \
+	  [ -f bindings/$$language/rules.mk ] || { echo "there is no bindings/$$language/rules.mk"; continue; }; \
+	  if command -v $$tool >/dev/null; then \
+	    $(MAKE) --no-print-directory $(@:bindings=)$$language FAWN_LIB_DIR=$(abspath $(DEBUG_LIB)) || exit 1; \
+	  else \
+	    echo "$$tool is not installed: skipping $(@:bindings=)$$language"; \
+	  fi; \
+	done
 
 # The vendors' own SDKs and fawn against the same faults; rewrites the tables in tests/yardstick/README.md.
 yardstick: need-build
@@ -102,12 +119,13 @@ bench: lib
 	$(CARGO) bench --bench fold --bench run --bench store --bench sse
 	sh benches/peers/fold.sh
 	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
+	sh benches/peers/bindings.sh
 
 PREFIX ?= /usr/local
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	install -m 644 include/fawn.h $(DESTDIR)$(PREFIX)/include/
+	install -m 644 include/fawn.h bindings/cpp/fawn.hpp $(DESTDIR)$(PREFIX)/include/
 	install -d $(DESTDIR)$(PREFIX)/share/fawn/schema
 	install -m 644 include/schema/*.schema.json $(DESTDIR)$(PREFIX)/share/fawn/schema/
 	install -m 644 $(RELEASE_LIB)/libfawn.a $(DESTDIR)$(PREFIX)/lib/
@@ -132,3 +150,5 @@ ci:
 
 clean:
 	rm -rf $(BUILD) target
+
+-include $(wildcard bindings/*/rules.mk)

@@ -738,7 +738,7 @@ int32_t fawn_run_start(fawn_assembly assembly,
                        struct fawn_buf *err);
 
 /**
- * Tells a run something: `{"op": "cancel" | "resume" | ...}` (schema "run_op").
+ * Tells a run something: `{"op": "cancel" | "status" | ...}` (schema "run_op").
  *
  * Returns when the op was taken, not when it has had its effect. `out`: its answer (schema "run_op_answer"), which you
  * free.
@@ -756,7 +756,8 @@ int32_t fawn_run_submit(fawn_run run,
  * Waits for the end of a run and answers its result: status, final state, error (schema "run_result").
  *
  * `timeout_ms`: how long to wait: negative for ever, 0 not at all. May be called again, and by several OS threads: all
- * get the same result. `out`: the result, which you free. A run that failed is a result, and FAWN_OK.
+ * get the same result, perhaps a moment before the event "run_end" is in the queue. `out`: the result, which you free.
+ * A run that failed is a result, and FAWN_OK.
  *
  * FAWN_TIMEOUT: it goes on. FAWN_CLOSED: the runtime was freed and nobody drives it to its end. Error: FAWN_ERR_HANDLE.
  */

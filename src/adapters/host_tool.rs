@@ -76,11 +76,16 @@ impl Tool for HostTool {
         });
         let mut handle = match opened {
             Ok(handle) => handle,
+            Err(error) if error.code == ErrorCode::Closed => return never().await,
             Err(error) => return ToolOutcome::Failed(error.message),
         };
         loop {
             match handle.next().await {
-                Ok(HostReply::Emitted(value)) => run.host.emit_custom(&call_id, value),
+                Ok(HostReply::Emitted(value)) => {
+                    if let Some(room) = run.host.emit_custom(&call_id, value) {
+                        room.await;
+                    }
+                }
                 Ok(HostReply::Answered(value)) => {
                     return match answer(value) {
                         Ok(answer) => ToolOutcome::Answer(answer),
@@ -88,6 +93,7 @@ impl Tool for HostTool {
                     };
                 }
                 Ok(HostReply::Refused(refusal)) => return ToolOutcome::Failed(refusal.message),
+                Err(error) if error.code == ErrorCode::Closed => return never().await,
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();
                     return ToolOutcome::Failed(format!("no answer within {seconds} s"));
@@ -96,6 +102,12 @@ impl Tool for HostTool {
             }
         }
     }
+}
+
+/// For a runtime that goes down: it cancels its runs, and the call stays open in the thread, to be made again. An outcome
+/// would be stored as if the tool had failed.
+async fn never() -> ToolOutcome {
+    std::future::pending().await
 }
 
 /// Checks a tool's answer when the host hands it in, so that the host hears of a mistake at once and can mend it.

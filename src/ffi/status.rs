@@ -2,6 +2,8 @@
 
 use std::ffi::c_char;
 
+pub use crate::protocol::error::OUTCOMES;
+
 use crate::protocol::error::ErrorCode;
 use crate::runtime::Answer;
 
@@ -15,31 +17,6 @@ pub const FAWN_CLOSED: i32 = 2;
 pub const FAWN_INTERRUPTED: i32 = 3;
 /// What was asked about is over.
 pub const FAWN_GONE: i32 = 4;
-
-/// The statuses that are no errors: number, name in C, meaning. Numbers are never reused.
-pub const OUTCOMES: &[(i32, &str, &str)] = &[
-    (FAWN_OK, "FAWN_OK", "Done."),
-    (
-        FAWN_TIMEOUT,
-        "FAWN_TIMEOUT",
-        "The time was up before there was an answer. Nothing was lost: ask again.",
-    ),
-    (
-        FAWN_CLOSED,
-        "FAWN_CLOSED",
-        "The queue is empty and nothing will come any more: it was freed, or its runtime was shut down.",
-    ),
-    (
-        FAWN_INTERRUPTED,
-        "FAWN_INTERRUPTED",
-        "fawn_queue_interrupt ended the wait.",
-    ),
-    (
-        FAWN_GONE,
-        "FAWN_GONE",
-        "The host call is over: it was answered already, cancelled, or its deadline passed.",
-    ),
-];
 
 /// The status of an answer.
 pub(super) fn of_answer<T>(answer: &Answer<T>) -> i32 {
@@ -126,6 +103,15 @@ mod tests {
     fn every_status_has_the_name_that_the_header_gives_it() {
         for (status, name, _) in OUTCOMES {
             assert_eq!(text(*status), *name);
+        }
+        for (answer, name) in [
+            (Answer::Done(()), "FAWN_OK"),
+            (Answer::TimedOut, "FAWN_TIMEOUT"),
+            (Answer::Closed, "FAWN_CLOSED"),
+            (Answer::Interrupted, "FAWN_INTERRUPTED"),
+            (Answer::Gone, "FAWN_GONE"),
+        ] {
+            assert_eq!(text(of_answer(&answer)), name);
         }
         for code in ErrorCode::ALL {
             assert_eq!(

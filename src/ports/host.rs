@@ -82,8 +82,9 @@ pub trait HostCalls: Send + Sync + 'static {
     /// # Errors
     /// `NoQueue` or `QueueClosed` when nobody can hear it.
     fn open(&self, call: HostCall) -> Result<Box<dyn HostCallHandle>, Error>;
-    /// Passes on what a tool emits while it runs, as a `custom` event.
-    fn emit_custom(&self, call_id: &str, value: Value);
+    /// Passes on what a tool emits while it runs, as a `custom` event. A future to await before the next when the listener
+    /// is behind; `None` when there is room.
+    fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>>;
 }
 
 /// The run on whose behalf a port is used.

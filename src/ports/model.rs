@@ -129,6 +129,8 @@ pub struct Usage {
     pub total_tokens: u64,
     /// Tokens read from the provider's cache.
     pub cache_read: Option<u64>,
+    /// Tokens written to the provider's cache.
+    pub cache_creation: Option<u64>,
     /// Tokens spent on reasoning.
     pub reasoning: Option<u64>,
 }
@@ -140,8 +142,15 @@ impl Usage {
         map.insert("input_tokens".into(), self.input_tokens.into());
         map.insert("output_tokens".into(), self.output_tokens.into());
         map.insert("total_tokens".into(), self.total_tokens.into());
-        if let Some(cached) = self.cache_read {
-            let details = Map::from_iter([("cache_read".to_owned(), Value::from(cached))]);
+        let cached = [
+            ("cache_read", self.cache_read),
+            ("cache_creation", self.cache_creation),
+        ];
+        let details: Map<String, Value> = cached
+            .into_iter()
+            .filter_map(|(name, tokens)| Some((name.to_owned(), tokens?.into())))
+            .collect();
+        if !details.is_empty() {
             map.insert("input_token_details".into(), Value::Object(details));
         }
         if let Some(reasoning) = self.reasoning {
@@ -161,6 +170,7 @@ impl Usage {
         self.output_tokens += other.output_tokens;
         self.total_tokens += other.total_tokens;
         self.cache_read = sum(self.cache_read, other.cache_read);
+        self.cache_creation = sum(self.cache_creation, other.cache_creation);
         self.reasoning = sum(self.reasoning, other.reasoning);
     }
 }
@@ -191,6 +201,43 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// What had arrived when a stream broke.
     pub partial: Option<Box<ModelReply>>,
+    /// What the endpoint itself said, when it was the endpoint that failed the call.
+    pub endpoint: Option<Box<EndpointFailure>>,
+}
+
+/// A failed call in the endpoint's own terms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointFailure {
+    /// The HTTP status, when it is one that says no success.
+    pub status: Option<u16>,
+    /// The endpoint's short name for what went wrong (`insufficient_quota`, `overloaded_error`, a number), without
+    /// secrets and at most [`MAX_PROVIDER_CODE_CHARS`] characters.
+    pub code: Option<String>,
+}
+
+/// Most characters of [`EndpointFailure::code`].
+pub const MAX_PROVIDER_CODE_CHARS: usize = 100;
+
+impl ModelError {
+    /// The HTTP status of the endpoint's refusal.
+    pub fn status(&self) -> Option<u16> {
+        self.endpoint.as_ref()?.status
+    }
+
+    /// The endpoint's short name for what went wrong.
+    pub fn provider_code(&self) -> Option<&str> {
+        self.endpoint.as_ref()?.code.as_deref()
+    }
+
+    /// Whether text, reasoning or a piece of a call had arrived, so that the listener may have seen some of it.
+    pub fn has_partial(&self) -> bool {
+        self.partial.as_ref().is_some_and(|partial| {
+            !matches!(&partial.content, Value::Null) && partial.content.as_str() != Some("")
+                || !partial.tool_calls.is_empty()
+                || !partial.invalid_tool_calls.is_empty()
+                || !partial.additional_kwargs.is_empty()
+        })
+    }
 }
 
 impl From<Error> for ModelError {
@@ -199,6 +246,7 @@ impl From<Error> for ModelError {
             error,
             retry_after: None,
             partial: None,
+            endpoint: None,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
-use super::model::{OpenAiConfig, ScriptedConfig};
+use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
 use super::model_entry::ModelEntry;
 use super::time::Timestamp;
 
@@ -68,7 +68,7 @@ impl RuntimeConfig {
                     format!("a second model is named {:?}", model.name),
                 ));
             }
-            let checked = model.model.validate();
+            let checked = model.validate();
             checked
                 .and_then(|()| model.model.check_names(&names))
                 .map_err(|error| error.below(&at))?;
@@ -281,17 +281,40 @@ pub enum Backend {
 pub struct NamedModel {
     /// Name.
     pub name: String,
+    /// What it can do, and its settings for thinking.
+    pub profile: ModelProfile,
     /// The model.
     pub model: ModelEntry,
+}
+
+impl NamedModel {
+    /// Checks bounds and contradictions that the types do not hold.
+    ///
+    /// # Errors
+    /// Those of the provider and of the profile, at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.model.validate()?;
+        self.profile.validate(&self.model.config)
+    }
 }
 
 impl<'de> Deserialize<'de> for NamedModel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut map = Map::deserialize(deserializer)?;
+        let profile: Map<String, Value> = ModelProfile::MEMBERS
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), map.shift_remove(*name)?)))
+            .collect();
         let decoded = match map.shift_remove("name") {
-            Some(Value::String(name)) if !name.is_empty() => {
-                from_value(Value::Object(map)).map(|model| NamedModel { name, model })
-            }
+            Some(Value::String(name)) if !name.is_empty() => from_value(Value::Object(profile))
+                .and_then(|profile| {
+                    let model = from_value(Value::Object(map))?;
+                    Ok(NamedModel {
+                        name,
+                        profile,
+                        model,
+                    })
+                }),
             Some(_) => Err(Error::at(
                 ErrorCode::WrongType,
                 "/name",
@@ -316,6 +339,11 @@ impl JsonSchema for NamedModel {
         let mut schema = ModelEntry::json_schema(generator);
         let name =
             json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
+        let profile = ModelProfile::json_schema(generator);
+        let profile = profile
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned();
         for variant in schema
             .get_mut("oneOf")
             .and_then(Value::as_array_mut)
@@ -323,6 +351,9 @@ impl JsonSchema for NamedModel {
             .flatten()
         {
             variant["properties"]["name"] = name.clone();
+            for (member, schema) in profile.iter().flatten() {
+                variant["properties"][member] = schema.clone();
+            }
             if let Some(required) = variant["required"].as_array_mut() {
                 required.push("name".into());
             }
@@ -343,12 +374,14 @@ pub enum ModelConfig {
     Scripted(ScriptedConfig),
     /// Any endpoint that speaks OpenAI's chat completions.
     Openai(Box<OpenAiConfig>),
+    /// Any endpoint that speaks Anthropic's messages.
+    Anthropic(Box<AnthropicConfig>),
     /// The host answers, through host calls.
     Host(HostModelConfig),
 }
 
 /// Names of the providers, as `provider` has them.
-pub const PROVIDER_NAMES: &[&str] = &["scripted", "openai", "host"];
+pub const PROVIDER_NAMES: &[&str] = &["scripted", "openai", "anthropic", "host"];
 
 impl<'de> Deserialize<'de> for ModelConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -357,6 +390,7 @@ impl<'de> Deserialize<'de> for ModelConfig {
             .and_then(|(provider, rest)| match provider.as_str() {
                 "scripted" => from_value(rest).map(ModelConfig::Scripted),
                 "openai" => from_value(rest).map(Box::new).map(ModelConfig::Openai),
+                "anthropic" => from_value(rest).map(Box::new).map(ModelConfig::Anthropic),
                 _ => from_value(rest).map(ModelConfig::Host),
             })
             .map_err(|error| carry(&error))
@@ -372,6 +406,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Scripted(config) => config.validate(),
             ModelConfig::Openai(config) => config.validate(),
+            ModelConfig::Anthropic(config) => config.validate(),
             ModelConfig::Host(config) => check_deadline("/deadline_ms", config.deadline_ms),
         }
     }

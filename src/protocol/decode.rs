@@ -191,7 +191,7 @@ fn found_name(found: &de::Unexpected<'_>) -> String {
         de::Unexpected::Bool(_) => "a boolean".to_owned(),
         de::Unexpected::Unsigned(number) => format!("the number {number}"),
         de::Unexpected::Signed(number) => format!("the number {number}"),
-        de::Unexpected::Float(number) => format!("the number {number}"),
+        de::Unexpected::Float(number) => format!("the number {number:?}"),
         de::Unexpected::Str(_) | de::Unexpected::Char(_) => "text".to_owned(),
         de::Unexpected::Seq => "a list".to_owned(),
         de::Unexpected::Map | de::Unexpected::StructVariant => "an object".to_owned(),
@@ -295,6 +295,26 @@ impl Decoder {
     }
 }
 
+/// Whole numbers that a float holds exactly.
+const EXACT: f64 = (1_u64 << 53) as f64;
+
+macro_rules! whole_numbers {
+    ($($name:ident)*) => {
+        $(fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            match self.0.as_f64() {
+                Some(float) if self.0.is_f64() && float.fract() == 0.0 && float.abs() <= EXACT => {
+                    if float < 0.0 {
+                        visitor.visit_i64(float as i64)
+                    } else {
+                        visitor.visit_u64(float as u64)
+                    }
+                }
+                _ => self.deserialize_any(visitor),
+            }
+        })*
+    };
+}
+
 impl<'de> de::Deserializer<'de> for Decoder {
     type Error = Fault;
 
@@ -369,8 +389,14 @@ impl<'de> de::Deserializer<'de> for Decoder {
         visitor.visit_newtype_struct(self)
     }
 
+    // Where a whole number is asked for, `1.0` is one, as it is for the schemas.
+    whole_numbers! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    }
+
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        bool i128 u128 f32 f64 char str string bytes byte_buf unit
         unit_struct seq tuple tuple_struct map identifier ignored_any
     }
 }
@@ -503,6 +529,26 @@ mod tests {
         );
         assert_eq!(fault("[]"), (ErrorCode::WrongType, String::new()));
         assert_eq!(fault(""), (ErrorCode::JsonSyntax, String::new()));
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_point() {
+        #[derive(Debug, PartialEq, Deserialize)]
+        struct Sizes {
+            count: u32,
+            offset: i64,
+            kept: Value,
+        }
+        let sizes: Sizes = from_text(r#"{"count":2.0,"offset":-3e2,"kept":1.0}"#).unwrap();
+        assert_eq!((sizes.count, sizes.offset), (2, -300));
+        assert_eq!(sizes.kept.to_string(), "1.0", "values keep their form");
+        for text in [
+            r#"{"count":2.5,"offset":0,"kept":0}"#,
+            r#"{"count":-1.0,"offset":0,"kept":0}"#,
+            r#"{"count":0,"offset":1e16,"kept":0}"#,
+        ] {
+            assert!(from_text::<Sizes>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::error::{Error, ErrorCode};
+use super::error::{Error, ErrorCode, OUTCOMES};
 use super::schema::SCHEMAS;
 
 /// The version of the C ABI. It changes when a program that was compiled against an older header would misbehave.
@@ -14,7 +14,7 @@ const TOPICS: &[(&str, &str)] = &[
     ("build", "Version, ABI, features and target of this build."),
     (
         "errors",
-        "The closed list of error codes, each with its status and meaning.",
+        "The closed list of error codes, each with its status and meaning, and the outcomes that are no errors.",
     ),
     ("schemas", "The names of the JSON schemas."),
     ("schema/NAME", "The JSON schema of this name."),
@@ -89,7 +89,10 @@ fn errors() -> Value {
     let codes = ErrorCode::ALL.iter().map(
         |code| json!({"code": code.name(), "status": code.status(), "meaning": code.meaning()}),
     );
-    json!({"errors": codes.collect::<Vec<_>>()})
+    let outcomes = OUTCOMES
+        .iter()
+        .map(|(status, name, meaning)| json!({"name": name, "status": status, "meaning": meaning}));
+    json!({"errors": codes.collect::<Vec<_>>(), "outcomes": outcomes.collect::<Vec<_>>()})
 }
 
 fn schemas() -> Value {
@@ -148,6 +151,10 @@ mod tests {
         assert_eq!(
             ask("errors").unwrap()["errors"].as_array().unwrap().len(),
             ErrorCode::ALL.len()
+        );
+        assert_eq!(
+            ask("errors").unwrap()["outcomes"][1]["name"],
+            "FAWN_TIMEOUT"
         );
         for schema in ask("schemas").unwrap()["schemas"].as_array().unwrap() {
             let name = schema["name"].as_str().unwrap();

@@ -158,6 +158,31 @@ error_codes! {
     Internal = -901, "internal";
 }
 
+/// The statuses that are no errors: number, name in C, meaning. Numbers are never reused.
+pub const OUTCOMES: &[(i32, &str, &str)] = &[
+    (0, "FAWN_OK", "Done."),
+    (
+        1,
+        "FAWN_TIMEOUT",
+        "The time was up before there was an answer. Nothing was lost: ask again.",
+    ),
+    (
+        2,
+        "FAWN_CLOSED",
+        "The queue is empty and nothing will come any more: it was freed, or its runtime was shut down.",
+    ),
+    (
+        3,
+        "FAWN_INTERRUPTED",
+        "fawn_queue_interrupt ended the wait.",
+    ),
+    (
+        4,
+        "FAWN_GONE",
+        "The host call is over: it was answered already, cancelled, or its deadline passed.",
+    ),
+];
+
 /// One failure: code, message, where in the caller's input, and what caused it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ErrorPayload {

@@ -238,11 +238,13 @@ pub enum RunOp {
         /// Why, for the record.
         reason: Option<String>,
     },
+    /// Tells which run it is and whether it goes on.
+    Status,
 }
 
 impl RunOp {
     /// Names of the ops that a run knows.
-    pub const NAMES: &[&str] = &["cancel", "resume"];
+    pub const NAMES: &[&str] = &["cancel", "status", "resume"];
 
     /// Decodes an op.
     ///
@@ -262,6 +264,13 @@ impl RunOp {
                 "/op",
                 "\"resume\" is not available in this version: no run pauses",
             ));
+        }
+        if op == "status" {
+            #[derive(Deserialize)]
+            #[serde(deny_unknown_fields)]
+            struct Status {}
+            let Status {} = super::decode::from_value(rest)?;
+            return Ok(RunOp::Status);
         }
         let Cancel { reason } = super::decode::from_value(rest)?;
         Ok(RunOp::Cancel { reason })

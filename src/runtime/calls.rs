@@ -200,12 +200,14 @@ impl Calls {
     fn fail(&self, which: impl Fn(&Slot) -> bool, error: &Error) {
         let failed: Vec<Arc<Slot>> = {
             let mut table = lock(&self.table);
-            let ids: Vec<u64> = table
+            let mut ids: Vec<u64> = table
                 .open
                 .iter()
                 .filter(|(_, slot)| which(slot))
                 .map(|(id, _)| *id)
                 .collect();
+            // The order in which the waiting calls wake, and their events come, is not that of a hash table.
+            ids.sort_unstable();
             ids.into_iter()
                 .filter_map(|id| table.open.remove(&id))
                 .collect()
@@ -361,15 +363,19 @@ impl Drop for Handle {
         if self.ended == Some("answered") {
             return;
         }
-        // Whoever removes the call tells the host that it is over.
+        // Whoever removes the call tells the host that it is over. One that was failed, by a queue or a runtime that went
+        // away, is told of here too, whether the run has come to see that or not; one that was answered is not.
         let was_open = lock(&self.calls.table).open.remove(&self.id).is_some();
-        if was_open || self.ended.is_some() {
-            let reason = match self.ended {
-                Some(reason) => reason,
-                None if self.sleep.is_elapsed() => "deadline_exceeded",
-                None => "cancelled",
-            };
-            self.events.host_call_cancelled(self.id, reason);
-        }
+        let failed = match &lock(&self.slot.state).outcome {
+            Some(Err(error)) => Some(error.code.name()),
+            _ => None,
+        };
+        let reason = match self.ended.or(failed) {
+            Some(reason) => reason,
+            None if !was_open => return,
+            None if self.sleep.is_elapsed() => "deadline_exceeded",
+            None => "cancelled",
+        };
+        self.events.host_call_cancelled(self.id, reason);
     }
 }

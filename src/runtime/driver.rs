@@ -42,6 +42,11 @@ impl Driver {
         }
     }
 
+    /// How many worker threads it has, or will have once there is something to do.
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
     /// Whether the host's threads drive.
     pub fn is_driven(&self) -> bool {
         self.workers == 0
@@ -69,6 +74,24 @@ impl Driver {
             Some(runtime) => Ok(runtime.block_on(future)),
             None => Err(closed()),
         }
+    }
+
+    /// Drives without waiting: gives the tasks that are ready a turn, and those that they have made ready another, and asks
+    /// after each whether there is an answer. No timer is set, since the finest one is a millisecond.
+    ///
+    /// # Errors
+    /// As [`Driver::spawn`].
+    pub fn turn<T>(&self, mut answer: impl FnMut() -> Option<T>) -> Result<Option<T>, Error> {
+        self.drive(async {
+            for _ in 0..2 {
+                tokio::task::yield_now().await;
+                let found = answer();
+                if found.is_some() {
+                    return found;
+                }
+            }
+            None
+        })
     }
 
     /// Drops what is running, without waiting for it.

@@ -20,6 +20,7 @@ mod worker;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,6 +73,8 @@ struct Inner {
     run_left: tokio::sync::Notify,
     run_left_blocking: std::sync::Condvar,
     runs_started: AtomicU64,
+    /// Runs that a shutdown has cancelled.
+    runs_shut_down: AtomicU64,
     logs: Arc<Logs>,
     closed: AtomicBool,
 }
@@ -154,6 +157,7 @@ impl Runtime {
             run_left: tokio::sync::Notify::new(),
             run_left_blocking: std::sync::Condvar::new(),
             runs_started: AtomicU64::new(0),
+            runs_shut_down: AtomicU64::new(0),
             logs: Arc::new(Logs::new(clock)),
             closed: AtomicBool::new(false),
         })))
@@ -187,21 +191,24 @@ impl Runtime {
         let threads = lock(&inner.threads).count();
         format!(
             "{{\"runs\":{{\"active\":{},\"started\":{}}},\"threads\":{threads},\"queues\":{queues},\
-             \"open_calls\":{},\"handles\":{live}}}",
+             \"open_calls\":{},\"workers\":{},\"handles\":{live}}}",
             inner.running().len(),
             inner.runs_started.load(Ordering::Relaxed),
             inner.calls.count(),
+            inner.driver.workers(),
         )
     }
 
     /// `fawn_runtime_shutdown`: cancels every run, fails open host calls, waits for the runs to end, closes the queues.
-    /// The answer says how many runs were cancelled and how many have not ended.
+    /// The answer says how many runs shutting down has cancelled, over all calls.
     pub fn shutdown(&self, wait: Wait) -> Answer<String> {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
         let running = inner.running();
         for run in &running {
-            run.request_cancel(Some("the runtime was shut down".to_owned()));
+            if run.request_cancel(Some("the runtime was shut down".to_owned())) {
+                inner.runs_shut_down.fetch_add(1, Ordering::Relaxed);
+            }
         }
         inner.calls.close();
         let deadline = wait.deadline();
@@ -217,6 +224,10 @@ impl Runtime {
             };
             match wait {
                 Wait::Forever => inner.driver.drive(all).is_ok(),
+                Wait::For(Duration::ZERO) => {
+                    let is_down = || lock(&inner.runs).is_empty().then_some(());
+                    inner.driver.turn(is_down).is_ok_and(|down| down.is_some())
+                }
                 Wait::For(limit) => {
                     let limited = async { tokio::time::timeout(limit, all).await.is_ok() };
                     inner.driver.drive(limited).unwrap_or(false)
@@ -248,7 +259,8 @@ impl Runtime {
         }
         inner.close_queues();
         inner.driver.close();
-        Answer::Done(json!({ "runs_cancelled": running.len() }).to_string())
+        let cancelled = inner.runs_shut_down.load(Ordering::Relaxed);
+        Answer::Done(json!({ "runs_cancelled": cancelled }).to_string())
     }
 
     /// What freeing does: like [`Runtime::shutdown`], but nobody waits. Safe from any OS thread, our own included.
@@ -397,22 +409,21 @@ impl Runtime {
                 "this assembly asks the host, so its runs need a queue",
             ));
         }
+        let open = &thread.thread;
+        let mut holder = lock(&open.run);
+        let predecessor = holder.clone().filter(|run| !run.has_ended());
+        if predecessor.is_some() && request.multitask_strategy == MultitaskStrategy::Reject {
+            return Err(busy(&open.id));
+        }
         let run_id: Arc<str> = match request.run_id.take() {
             Some(id) => id.into(),
             None => self.0.services.ids.run(),
         };
-        let open = &thread.thread;
         let shared = Arc::new(RunShared::new(run_id.clone(), open.id.clone()));
-        let mut holder = lock(&open.run);
-        let predecessor = holder.clone().filter(|run| !run.has_ended());
-        if let Some(running) = &predecessor {
-            if request.multitask_strategy == MultitaskStrategy::Reject {
-                return Err(busy(&open.id));
-            }
-            running.request_cancel(Some("a newer run took the thread".to_owned()));
-        }
         {
             let mut runs = lock(&self.0.runs);
+            // A shutdown that has begun since looks for runs to cancel under this lock, and would miss this one.
+            self.check_open()?;
             if runs.contains_key(&run_id) {
                 return Err(Error::at(
                     ErrorCode::Conflict,
@@ -421,6 +432,10 @@ impl Runtime {
                 ));
             }
             runs.insert(run_id.clone(), shared.clone());
+        }
+        // Only now, since a call that fails must change nothing.
+        if let Some(running) = &predecessor {
+            running.request_cancel(Some("a newer run took the thread".to_owned()));
         }
         let events = Arc::new(RunEvents::new(
             queue.map(|queue| queue.queue.clone()),
@@ -743,6 +758,12 @@ impl Run {
                 }
                 Ok(json!({ "cancelled": !is_over }).to_string())
             }
+            RunOp::Status => Ok(json!({
+                "run_id": &*self.shared.run_id,
+                "thread_id": &*self.shared.thread_id,
+                "ended": self.shared.has_ended(),
+            })
+            .to_string()),
         }
     }
 

@@ -18,15 +18,33 @@ pub fn provider(config: &ModelConfig) -> Result<Arc<dyn DynModelProvider>, Error
         ModelConfig::Scripted(config) => Ok(Arc::new(Scripted::new(config)?)),
         #[cfg(feature = "openai")]
         ModelConfig::Openai(config) => {
-            let lookup = |name: &str| std::env::var(name).ok();
-            let model = crate::adapters::model::openai::OpenAi::new((**config).clone(), &lookup)?;
+            let config = (**config).clone();
+            let model = crate::adapters::model::openai::OpenAi::new(config, &environment)?;
             Ok(Arc::new(model))
         }
         #[cfg(not(feature = "openai"))]
-        ModelConfig::Openai(_) => Err(Error::at(
-            crate::protocol::error::ErrorCode::Unsupported,
-            "/provider",
-            "this build has no \"openai\": the feature is off",
-        )),
+        ModelConfig::Openai(_) => Err(left_out("openai")),
+        #[cfg(feature = "anthropic")]
+        ModelConfig::Anthropic(config) => {
+            let config = (**config).clone();
+            let model = crate::adapters::model::anthropic::Anthropic::new(config, &environment)?;
+            Ok(Arc::new(model))
+        }
+        #[cfg(not(feature = "anthropic"))]
+        ModelConfig::Anthropic(_) => Err(left_out("anthropic")),
     }
+}
+
+#[cfg(any(feature = "openai", feature = "anthropic"))]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[cfg(not(all(feature = "openai", feature = "anthropic")))]
+fn left_out(feature: &str) -> Error {
+    Error::at(
+        crate::protocol::error::ErrorCode::Unsupported,
+        "/provider",
+        format!("this build has no {feature:?}: the feature is off"),
+    )
 }

@@ -313,16 +313,10 @@ impl Queue {
         }
         match wait {
             Wait::Forever => driver.drive(self.taken(max)),
-            Wait::For(Duration::ZERO) => driver.drive(async {
-                // One turn for the tasks that are ready, one for what they have made ready.
-                for _ in 0..2 {
-                    tokio::task::yield_now().await;
-                    if let Some(answer) = self.try_take(max) {
-                        return answer;
-                    }
-                }
-                Answer::TimedOut
-            }),
+            Wait::For(Duration::ZERO) => {
+                let taken = driver.turn(|| self.try_take(max))?;
+                Ok(taken.unwrap_or(Answer::TimedOut))
+            }
             Wait::For(duration) => driver.drive(async {
                 tokio::time::timeout(duration, self.taken(max))
                     .await

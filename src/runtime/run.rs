@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -10,6 +10,13 @@ use tokio_util::sync::CancellationToken;
 use super::driver::Driver;
 use super::sync::{Answer, Wait, lock};
 use crate::protocol::error::Error;
+
+/// Whether a run was asked to end, and why.
+#[derive(Default)]
+struct CancelReason {
+    asked: bool,
+    reason: Option<String>,
+}
 
 /// What a run, its handle and its thread share.
 pub struct RunShared {
@@ -19,7 +26,7 @@ pub struct RunShared {
     pub thread_id: Arc<str>,
     /// The switch that every wait of the run looks at.
     pub cancel: CancellationToken,
-    cancel_reason: Mutex<Option<String>>,
+    cancel_reason: Mutex<CancelReason>,
     /// The thread is free again; the result may still be on its way.
     ended: AtomicBool,
     ended_notify: Notify,
@@ -35,7 +42,7 @@ impl RunShared {
             run_id,
             thread_id,
             cancel: CancellationToken::new(),
-            cancel_reason: Mutex::new(None),
+            cancel_reason: Mutex::default(),
             ended: AtomicBool::new(false),
             ended_notify: Notify::new(),
             result: Mutex::new(None),
@@ -44,20 +51,23 @@ impl RunShared {
         }
     }
 
-    /// Asks the run to end. The first reason counts.
-    pub fn request_cancel(&self, reason: Option<String>) {
-        {
+    /// Asks the run to end. The first reason counts; answers whether this was the first time.
+    pub fn request_cancel(&self, reason: Option<String>) -> bool {
+        let is_first = {
             let mut first = lock(&self.cancel_reason);
-            if !self.cancel.is_cancelled() && first.is_none() {
-                *first = reason;
+            let is_first = !std::mem::replace(&mut first.asked, true);
+            if is_first {
+                first.reason = reason;
             }
-        }
+            is_first
+        };
         self.cancel.cancel();
+        is_first
     }
 
     /// Why the run was asked to end.
     pub fn cancel_reason(&self) -> Option<String> {
-        lock(&self.cancel_reason).clone()
+        lock(&self.cancel_reason).reason.clone()
     }
 
     /// Whether the run has let go of its thread.
@@ -115,6 +125,10 @@ impl RunShared {
             };
             return match wait {
                 Wait::Forever => driver.drive(arrival).map(done),
+                Wait::For(Duration::ZERO) => {
+                    let result = driver.turn(|| self.result())?;
+                    Ok(result.map_or(Answer::TimedOut, done))
+                }
                 Wait::For(duration) => driver.drive(async {
                     match tokio::time::timeout(duration, arrival).await {
                         Ok(result) => done(result),

@@ -16,7 +16,7 @@ use crate::ports::checkpoint::{
 use crate::ports::clock::Clock;
 use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::json::MAX_BYTES;
+use crate::protocol::json::{MAX_BYTES, push_quoted};
 use crate::protocol::run::{ThreadHistoryQuery, ThreadStateQuery, ThreadUpdate};
 use crate::protocol::scan::Scanner;
 use crate::state::channels::{CHANNELS, Channel};
@@ -160,7 +160,7 @@ impl OpenThread {
             let head = resident.head.clone();
             return match since {
                 Some(since) => self.changes(&resident.state, head.as_ref(), since, &selection),
-                None => Ok(state_json(&resident.state, head.as_ref(), &selection)),
+                None => Ok(self.state_json(&resident.state, head.as_ref(), &selection)),
             };
         }
         drop(resident);
@@ -170,7 +170,7 @@ impl OpenThread {
         let state = ThreadState::restore(stored.state);
         match since {
             Some(since) => self.changes(&state, Some(&stored.meta), since, &selection),
-            None => Ok(state_json(&state, Some(&stored.meta), &selection)),
+            None => Ok(self.state_json(&state, Some(&stored.meta), &selection)),
         }
     }
 
@@ -304,6 +304,28 @@ impl OpenThread {
         Ok(resident)
     }
 
+    fn state_json(
+        &self,
+        state: &ThreadState,
+        head: Option<&CheckpointMeta>,
+        selection: &Selection,
+    ) -> String {
+        let mut text = self.state_head(head);
+        text.push_str(",\"values\":");
+        state.view(&Overlay::new()).write_json(&mut text, selection);
+        text.push('}');
+        text
+    }
+
+    /// The beginning of an answer about a state: the thread and the checkpoint.
+    fn state_head(&self, meta: Option<&CheckpointMeta>) -> String {
+        let mut text = String::from("{\"thread_id\":");
+        push_quoted(&mut text, &self.id);
+        text.push(',');
+        write_meta(&mut text, meta);
+        text
+    }
+
     /// What changed between `since` and `state`, the state at checkpoint `meta`.
     fn changes(
         &self,
@@ -336,8 +358,7 @@ impl OpenThread {
                 .filter_map(|(_, message)| message.id().map(str::to_owned))
                 .collect()
         };
-        let mut text = String::from("{");
-        write_meta(&mut text, Some(upto));
+        let mut text = self.state_head(Some(upto));
         let _ = write!(text, ",\"since\":\"{since}\",\"values\":{{");
         let mut first = true;
         for (channel, name, _) in CHANNELS {
@@ -530,15 +551,6 @@ fn decode_checkpoint(member: &str, id: Option<&str>) -> Result<Option<Uuid>, Err
 fn unknown_checkpoint(path: &str, id: Uuid) -> Error {
     let text = format!("checkpoint {id} is not on this thread, or not before the one that is read");
     Error::at(ErrorCode::UnknownCheckpoint, path, text)
-}
-
-fn state_json(state: &ThreadState, head: Option<&CheckpointMeta>, selection: &Selection) -> String {
-    let mut text = String::from("{");
-    write_meta(&mut text, head);
-    text.push_str(",\"values\":");
-    state.view(&Overlay::new()).write_json(&mut text, selection);
-    text.push('}');
-    text
 }
 
 /// The members that tell of a checkpoint; all null for a thread that has none.

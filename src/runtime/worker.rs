@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
@@ -218,7 +219,7 @@ impl RunTask {
                     }
                 })
                 .collect();
-            loop {
+            let is_cancelled = loop {
                 tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => break true,
@@ -227,7 +228,12 @@ impl RunTask {
                         None => break false,
                     },
                 }
+            };
+            // An answer that was taken before the cancel is kept, or the call would be made again.
+            while let Some(Some((place, outcome))) = running.next().now_or_never() {
+                outcomes[place] = Some(outcome);
             }
+            is_cancelled
         };
         if is_cancelled {
             machine.cancel(None, outcomes, self.shared.cancel_reason());
@@ -357,8 +363,10 @@ impl HostCalls for RunHost {
         self.calls.open(call, &self.events)
     }
 
-    fn emit_custom(&self, call_id: &str, value: Value) {
+    fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>> {
         self.events.custom(call_id, &value);
+        let wait = self.events.queue()?.pressure()?;
+        Some(Box::pin(wait))
     }
 }
 

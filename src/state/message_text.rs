@@ -155,12 +155,20 @@ impl<'a> TextList<'a> {
             Form::Canonical => canonical_item(scanner, start)?,
             Form::Coerced => match text::scan(scanner)? {
                 Element::Plain(plain) => {
-                    if !self.arena.is_empty() {
+                    let before = self.arena.len();
+                    if before > 0 {
                         self.arena.push(',');
                     }
-                    let start = self.arena.len();
-                    let id_at = plain.render(&mut self.arena) - start;
-                    let text = ItemText::Arena(self.place, start..self.arena.len());
+                    let rendered = self.arena.len();
+                    let id_at = plain.render(&mut self.arena) - rendered;
+                    // What coercion leaves as it is, as it does a plain message of ours that is fed back, need not be kept
+                    // twice: its text is that of the input, which then is copied in long runs.
+                    let text = if &self.arena[rendered..] == scanner.passed(start) {
+                        self.arena.truncate(before);
+                        ItemText::Input(start..scanner.at())
+                    } else {
+                        ItemText::Arena(self.place, rendered..self.arena.len())
+                    };
                     Ok(Item::new(text, plain.id(), Some(id_at), false))
                 }
                 other => other.into_message().map(Item::of),
@@ -175,11 +183,11 @@ impl<'a> TextList<'a> {
         }
     }
 
-    /// The list as JSON. For the list of arena 0, alone.
-    pub(super) fn into_json(self) -> String {
-        let mut out = String::with_capacity(self.arena.len() + 2);
+    /// The list, which was read from `input`, as JSON. For the list of arena 0, alone.
+    pub(super) fn into_json(self, input: &str) -> String {
+        let mut out = String::with_capacity(self.arena.len() + input.len() + 2);
         let texts = Texts {
-            input: "",
+            input,
             arenas: [self.arena, String::new()],
         };
         texts.write(&mut out, self.items.iter());

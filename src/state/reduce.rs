@@ -66,7 +66,7 @@ pub fn convert_document(text: &str) -> Result<String, Error> {
         if scanner.peek() == Some(b'[') {
             let mut list = TextList::new(0);
             let mut write = list.read(scanner, Form::Coerced)?;
-            answer = Some(write.check().map(|()| list.into_json()));
+            answer = Some(write.check().map(|()| list.into_json(text)));
         } else {
             let span = scanner.value()?;
             answer = Some(decode(span).and_then(|value| {

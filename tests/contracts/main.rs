@@ -8,6 +8,7 @@
     reason = "a failed unwrap is the failure to report; what is skipped is said"
 )]
 
+mod bindings;
 mod elf;
 mod header;
 mod layers;

@@ -206,6 +206,8 @@ fn what_golden_runs_gave_fits_the_schemas_and_has_no_member_that_they_do_not_tel
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten()
+                // What the host was told while it answered a call stands between the events.
+                .filter(|one| one.get("seq").is_some())
             {
                 types.insert(one["type"].as_str().unwrap().to_owned());
                 event

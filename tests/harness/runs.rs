@@ -919,3 +919,207 @@ fn warnings_reach_the_queues_that_subscribed_with_numbers_of_their_own() {
         }
     }
 }
+
+#[test]
+fn a_tool_that_emits_more_than_is_taken_waits_for_room() {
+    let runtime = runtime(r#"{"workers":1}"#);
+    let agent = runtime
+        .new_assembly(
+            &json!({
+                "model": {"provider": "scripted", "replies": [
+                    {"tool_calls": [{"name": "chatty", "args": {}, "id": "a"}]},
+                    {"content": "Done."},
+                ]},
+                "tools": [{"name": "chatty", "parameters": {"type": "object"}}],
+            })
+            .to_string(),
+        )
+        .expect("an assembly");
+    let queue = runtime
+        .new_queue(r#"{"high_mark_events":16}"#)
+        .expect("a queue");
+    let request = json!({"input": {"messages": ["go"]}, "stream": ["custom"]});
+    start(
+        &runtime,
+        &agent,
+        &thread(&runtime, "t"),
+        Some(&queue),
+        &request,
+    );
+    let mut seen = Vec::new();
+    let call = loop {
+        let Ok(Answer::Done(text)) = queue.take(LONG, 1) else {
+            panic!("no event")
+        };
+        let event: Value = serde_json::from_str::<Vec<Value>>(&text).expect("JSON")[0].take();
+        if event["type"] == "host_call" {
+            break event["data"]["call_id"].as_u64().expect("an id");
+        }
+    };
+    // 64 KiB each: what waits in the call has a bound of its own, and the host hears of it.
+    let part = json!("x".repeat(1 << 16)).to_string();
+    let mut accepted = 0;
+    let refused = loop {
+        match runtime.emit(call, &part) {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+        assert!(accepted < 10_000, "nothing holds the tool back");
+    };
+    assert_eq!((refused.code, refused.retryable), (ErrorCode::Behind, true));
+    runtime
+        .finish(call, r#"{"ok":"enough"}"#)
+        .expect("finished");
+    while seen.last().is_none_or(|kind| kind != "run_end") {
+        match queue.take(LONG, 0) {
+            Ok(Answer::Done(text)) => {
+                let batch: Vec<Value> = serde_json::from_str(&text).expect("a JSON array");
+                assert!(batch.len() < 64, "{} events waited", batch.len());
+                seen.extend(
+                    batch
+                        .iter()
+                        .map(|event| event["type"].as_str().expect("a type").to_owned()),
+                );
+            }
+            other => panic!("no events: {other:?}"),
+        }
+    }
+    let customs = seen.iter().filter(|kind| *kind == "custom").count();
+    assert_eq!(customs, accepted, "what was taken is passed on");
+}
+
+#[test]
+fn a_shutdown_tells_of_the_calls_that_it_ends_and_counts_over_all_its_calls() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "replies": [{"tool_calls": [{"name": "slow", "args": {}, "id": "a"}]}]},
+                    "tools": [{"name": "slow", "parameters": {"type": "object"}}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let queue = queue(&runtime);
+        start(
+            &runtime,
+            &agent,
+            &thread(&runtime, "t"),
+            Some(&queue),
+            &hello(),
+        );
+        while !matches!(queue.take(LONG, 1), Ok(Answer::Done(text)) if text.contains("\"host_call\""))
+        {
+        }
+        let mut answer = runtime.shutdown(Wait::For(Duration::ZERO));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while answer == Answer::TimedOut && Instant::now() < deadline {
+            answer = runtime.shutdown(Wait::For(Duration::ZERO));
+        }
+        assert_eq!(
+            answer,
+            Answer::Done(r#"{"runs_cancelled":1}"#.to_owned()),
+            "{config}"
+        );
+        let rest = events(&queue);
+        assert_eq!(types(&rest), ["host_call_cancelled", "run_end"], "{config}");
+        assert_eq!(rest[0]["data"]["reason"], "closed");
+    }
+}
+
+#[test]
+fn a_run_tells_which_it_is_and_whether_it_goes_on() {
+    let runtime = runtime(DETERMINISTIC);
+    let agent = runtime
+        .compose(parts(ScriptModel::new(vec![says("Hi.")])))
+        .expect("an assembly");
+    let run = start(&runtime, &agent, &thread(&runtime, "t"), None, &hello());
+    let status = || -> Value {
+        serde_json::from_str(&run.submit(r#"{"op":"status"}"#).expect("a status")).expect("JSON")
+    };
+    let expected = |ended: bool| json!({"run_id": run.id(), "thread_id": "t", "ended": ended});
+    assert_eq!(status(), expected(false));
+    result(&run);
+    assert_eq!(status(), expected(true));
+    let refused = run.submit(r#"{"op":"status","why":1}"#).unwrap_err();
+    assert_eq!(
+        (refused.code, refused.path.as_deref()),
+        (ErrorCode::UnknownMember, Some("/why"))
+    );
+}
+
+#[test]
+fn a_run_that_is_refused_for_its_id_leaves_the_run_on_its_thread_alone() {
+    let runtime = runtime(r#"{"workers":1}"#);
+    let agent = runtime
+        .new_assembly(
+            &json!({
+                "model": {"provider": "scripted", "repeat": true, "replies": [{"tool_calls": [{"name": "wait", "args": {}, "id": "a"}]}]},
+                "tools": [{"name": "wait", "parameters": {"type": "object"}}],
+            })
+            .to_string(),
+        )
+        .expect("an assembly");
+    let queue = queue(&runtime);
+    let mut named = hello();
+    named["run_id"] = "one".into();
+    let (here, there) = (thread(&runtime, "here"), thread(&runtime, "there"));
+    let first = start(&runtime, &agent, &here, Some(&queue), &hello());
+    start(&runtime, &agent, &there, Some(&queue), &named);
+    named["multitask_strategy"] = "interrupt".into();
+    let refused = runtime
+        .start_run(&agent, &here, Some(&queue), &named.to_string())
+        .err()
+        .expect("a second run of this id");
+    assert_eq!(refused.code, ErrorCode::Conflict);
+    assert!(matches!(
+        first.wait(Wait::For(Duration::from_millis(50))),
+        Ok(Answer::TimedOut)
+    ));
+}
+
+#[test]
+fn answers_that_were_taken_before_a_cancel_are_kept() {
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = runtime
+            .new_assembly(
+                &json!({
+                    "model": {"provider": "scripted", "replies": [
+                        {"tool_calls": [{"name": "f", "args": {}, "id": "a"}, {"name": "f", "args": {}, "id": "b"}]},
+                        {"content": "Done."},
+                    ]},
+                    "tools": [{"name": "f", "parameters": {"type": "object"}}],
+                })
+                .to_string(),
+            )
+            .expect("an assembly");
+        let queue = queue(&runtime);
+        let here = thread(&runtime, "t");
+        let run = start(&runtime, &agent, &here, Some(&queue), &hello());
+        let mut calls = Vec::new();
+        while calls.len() < 2 {
+            let Ok(Answer::Done(text)) = queue.take(LONG, 1) else {
+                panic!("no event")
+            };
+            let event: Value = serde_json::from_str::<Vec<Value>>(&text).expect("JSON")[0].take();
+            if event["type"] == "host_call" {
+                calls.push(event["data"]["call_id"].as_u64().expect("an id"));
+            }
+        }
+        assert_eq!(
+            runtime.finish(calls[1], r#"{"ok":"kept"}"#),
+            Ok(Answer::Done(()))
+        );
+        run.submit(r#"{"op":"cancel"}"#).expect("cancelled");
+        assert_eq!(result(&run)["status"], "interrupted");
+        let messages = state(&here)["values"]["messages"].clone();
+        let last = messages.as_array().expect("messages").last().expect("one");
+        assert_eq!(
+            (&last["tool_call_id"], &last["content"]),
+            (&json!("b"), &json!("kept")),
+            "{config}"
+        );
+    }
+}

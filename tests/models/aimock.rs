@@ -1,13 +1,14 @@
-//! The chat completions provider against aimock: a mock of the wire that we did not write.
+//! The providers behind HTTP against aimock: a mock of the wire that we did not write.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use fawn::adapters::model::anthropic::Anthropic;
 use fawn::adapters::model::openai::OpenAi;
 use fawn::ports::model::{ModelDelta, ModelError, ModelReply, ModelRequest};
 use fawn::protocol::error::ErrorCode;
 use fawn::protocol::message::{Fields, Kind, Message};
-use fawn::protocol::model::{OpenAiConfig, Secret};
+use fawn::protocol::model::{AnthropicConfig, OpenAiConfig, Secret};
 use serde_json::json;
 
 use crate::support::aimock::Aimock;
@@ -190,4 +191,163 @@ fn a_request_that_the_mock_does_not_know_is_an_error() {
     let error = reply.unwrap_err();
     assert!(!error.error.message.is_empty());
     assert!(error.partial.is_none());
+}
+
+fn ask_messages(
+    mock: &Aimock,
+    stream: bool,
+    request: &ModelRequest,
+) -> (Result<ModelReply, ModelError>, Collect) {
+    let mut config = AnthropicConfig::new("claude-sonnet-4-5", mock.base_url());
+    config.api_key = Some(Secret::new("sk-test"));
+    config.stream = stream;
+    let thinking = json!({"type": "enabled", "budget_tokens": 1024});
+    config.thinking = thinking.as_object().cloned();
+    call(&Anthropic::new(config, &|_| None).unwrap(), request)
+}
+
+#[test]
+fn messages_stream_and_come_whole() {
+    let Some(mock) = Aimock::start() else { return };
+    let (reply, sink) = ask_messages(&mock, true, &ask("say hello"));
+    let reply = reply.unwrap();
+    assert_eq!(sink.text(), "Hello there, how can I help? Ça va 🙂");
+    assert!(sink.deltas.len() > 5, "{}", sink.deltas.len());
+    assert_eq!(reply.content, json!(sink.text()));
+    assert_eq!(reply.response_metadata["stop_reason"], "end_turn");
+    assert_eq!(reply.response_metadata["model_name"], "claude-sonnet-4-5");
+    let (whole, _) = ask_messages(&mock, false, &ask("say hello"));
+    assert_eq!(whole.unwrap().content, reply.content);
+    for stream in [true, false] {
+        let (reply, _) = ask_messages(&mock, stream, &ask("count tokens"));
+        let usage = reply.unwrap().usage.unwrap();
+        assert_eq!(
+            (usage.input_tokens, usage.output_tokens, usage.total_tokens),
+            (21, 4, 25),
+            "stream: {stream}"
+        );
+    }
+}
+
+/// A turn that thinks and calls, then one with the result. The mock is strict: it refuses a second turn whose thinking did
+/// not come back with its signature, in its place.
+#[test]
+fn thinking_goes_back_in_the_turn_with_the_result() {
+    let Some(mock) = Aimock::start() else { return };
+    for stream in [true, false] {
+        let mut first = ask("think and look");
+        first.tools = Arc::new([tool("get_weather", json!({"type": "object"}))]);
+        let (reply, sink) = ask_messages(&mock, stream, &first);
+        let reply = reply.unwrap();
+        assert_eq!(
+            reply.content,
+            json!([
+                {"type": "redacted_thinking", "data": "b3BhcXVl"},
+                {"type": "thinking", "thinking": "I need the weather. 🙂", "signature": "sig+/=1"},
+                {"type": "text", "text": "One moment."},
+                {"type": "tool_use", "id": "toolu_think", "name": "get_weather", "input": {"city": "Oslo"}},
+            ])
+        );
+        assert_eq!(reply.response_metadata["stop_reason"], "tool_use");
+        assert_eq!(sink.text(), "One moment.");
+        assert!(matches!(sink.deltas[0], ModelDelta::Reasoning(_)));
+        assert_eq!(
+            reply.tool_calls[0].args,
+            *json!({"city": "Oslo"}).as_object().unwrap()
+        );
+
+        let mut answered = Fields::new(Kind::Ai, reply.content.clone());
+        answered.tool_calls = reply.tool_calls.clone();
+        let mut result = Fields::new(Kind::Tool, "rain");
+        result.tool_call_id = "toolu_think".to_owned();
+        let turn = |answered: Fields| ModelRequest {
+            messages: Arc::new(
+                vec![
+                    message(Kind::Human, "think and look"),
+                    Message::new(answered),
+                    Message::new(result.clone()),
+                ]
+                .into(),
+            ),
+            ..first.clone()
+        };
+        let (reply, _) = ask_messages(&mock, stream, &turn(answered.clone()));
+        assert_eq!(reply.unwrap().content, json!("It rains in Oslo."));
+        // Without its thinking the turn is refused, so the mock does look.
+        answered.content = json!("One moment.");
+        let (reply, _) = ask_messages(&mock, stream, &turn(answered));
+        let error = reply.unwrap_err();
+        assert_eq!(
+            (error.error.code, error.status()),
+            (ErrorCode::ModelRequest, Some(400))
+        );
+    }
+}
+
+#[test]
+fn parallel_calls_of_messages_make_two_turns() {
+    let Some(mock) = Aimock::start() else { return };
+    for stream in [true, false] {
+        let mut config = AnthropicConfig::new("claude-3-haiku", mock.base_url());
+        config.stream = stream;
+        let provider = Anthropic::new(config, &|_| None).unwrap();
+        let mut first = ask("weather in Paris");
+        first.tools = Arc::new([
+            tool("get_weather", json!({"type": "object"})),
+            tool("add", json!({"type": "object"})),
+        ]);
+        let reply = call(&provider, &first).0.unwrap();
+        let names: Vec<_> = reply
+            .tool_calls
+            .iter()
+            .map(|call| call.name.as_str())
+            .collect();
+        assert_eq!(names, ["get_weather", "add"]);
+        let mut answered = Fields::new(Kind::Ai, reply.content.clone());
+        answered.tool_calls = reply.tool_calls.clone();
+        let mut messages = vec![
+            message(Kind::Human, "weather in Paris"),
+            Message::new(answered),
+        ];
+        for called in &reply.tool_calls {
+            let mut fields = Fields::new(Kind::Tool, "12");
+            fields.tool_call_id = called.id.clone().unwrap();
+            messages.push(Message::new(fields));
+        }
+        let second = ModelRequest {
+            messages: Arc::new(messages.into()),
+            ..first
+        };
+        assert_eq!(
+            call(&provider, &second).0.unwrap().content,
+            json!("It is 12 °C in Paris, and the sum is 3.")
+        );
+    }
+}
+
+#[test]
+fn failures_of_messages_are_typed() {
+    let Some(mock) = Aimock::start() else { return };
+    let (reply, _) = ask_messages(&mock, true, &ask("be overloaded"));
+    let error = reply.unwrap_err();
+    assert_eq!(error.error.code, ErrorCode::ModelServer);
+    assert!(error.error.retryable);
+    assert_eq!(
+        (error.status(), error.provider_code()),
+        (Some(529), Some("overloaded_error"))
+    );
+    let (reply, _) = ask_messages(&mock, true, &ask("be overloaded"));
+    assert_eq!(reply.unwrap().content, json!("Free again."));
+    let (reply, _) = ask_messages(&mock, true, &ask("be busy"));
+    let error = reply.unwrap_err();
+    assert_eq!(error.error.code, ErrorCode::ModelRateLimit);
+    assert_eq!(error.retry_after, Some(Duration::from_secs(1)));
+    for text in ["cut the stream", "drop the connection"] {
+        let (reply, sink) = ask_messages(&mock, true, &ask(text));
+        let error = reply.unwrap_err();
+        assert_eq!(error.error.code, ErrorCode::ModelTruncated, "{text}");
+        // How much arrives before the cut is a matter of time.
+        let partial = error.partial.map(|partial| partial.content);
+        assert_eq!(partial.unwrap_or(json!("")), json!(sink.text()));
+    }
 }

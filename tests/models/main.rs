@@ -6,6 +6,9 @@
 mod support;
 
 mod aimock;
+mod anthropic;
+mod anthropic_requests;
+mod memory;
 mod openai;
 mod requests;
 mod scripted;

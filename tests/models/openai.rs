@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fawn::adapters::model::openai::OpenAi;
 use fawn::ports::model::{ModelDelta, ModelError, ModelProvider, ModelReply};
 use fawn::protocol::error::{Error, ErrorCode};
-use fawn::protocol::model::{OpenAiConfig, Secret, TlsConfig};
+use fawn::protocol::model::{AuthStyle, OpenAiConfig, Secret, TlsConfig};
 use serde_json::json;
 
 use crate::support::http_server::{
@@ -181,6 +181,60 @@ fn settings_of_the_endpoint_reach_the_wire() {
     assert_eq!(request.header("authorization"), Some("Bearer value of KEY"));
     assert_eq!(request.header("x-title"), Some("fawn"));
     assert_eq!(request.header("x-env"), Some("value of OTHER"));
+}
+
+/// Endpoints that want the version in the query and the key in a header of their own.
+#[test]
+fn key_and_version_go_where_the_endpoint_wants_them() {
+    for (auth, header, value) in [
+        (AuthStyle::Bearer, "authorization", format!("Bearer {KEY}")),
+        (AuthStyle::ApiKey, "api-key", KEY.to_owned()),
+        (AuthStyle::XApiKey, "x-api-key", KEY.to_owned()),
+    ] {
+        let server = Server::start(vec![whole_stream(&["x"])]);
+        let (reply, _) = ask_with(&server, |config| {
+            config.auth = auth;
+            config.api_version = Some("2025-01-01 a".into());
+            config.max_completion_tokens = Some(50);
+        });
+        reply.unwrap();
+        let request = &server.requests()[0];
+        assert_eq!(
+            request.path,
+            "/v1/chat/completions?api-version=2025-01-01+a"
+        );
+        for name in ["authorization", "api-key", "x-api-key"] {
+            let expected = (name == header).then_some(value.as_str());
+            assert_eq!(request.header(name), expected);
+        }
+        let body = request.json();
+        assert_eq!(body["max_completion_tokens"], 50);
+        assert!(body.get("max_tokens").is_none());
+    }
+}
+
+/// What a layer above needs to decide on another attempt.
+#[test]
+fn a_failure_tells_status_and_the_endpoints_own_code() {
+    let body = format!(
+        r#"{{"error":{{"code":"{KEY}{}","message":"m"}}}}"#,
+        "x".repeat(200)
+    );
+    let error = error_of(json_answer(429, &body), |_| {});
+    assert_eq!(error.status(), Some(429));
+    let code = error.provider_code().unwrap();
+    assert!(code.starts_with("[redacted]x") && code.chars().count() == 100);
+    let error = error_of(json_answer(500, ""), |_| {});
+    assert_eq!((error.status(), error.provider_code()), (Some(500), None));
+    let busy = r#"data: {"error":{"code":503,"message":"busy"}}"#;
+    let error = error_of(vec![stream_head(), send(&format!("{busy}\n\n"))], |_| {});
+    assert_eq!((error.status(), error.provider_code()), (None, Some("503")));
+    assert!(!error.has_partial());
+    // Nobody asked for it to be packed.
+    let packed = answer(200, &[("content-encoding", "gzip")], "\u{1f}x");
+    let error = error_of(packed, |_| {});
+    assert_eq!(error.error.code, ErrorCode::ModelProtocol);
+    assert!(error.error.message.contains("gzip"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fawn::ports::BoxFuture;
 use fawn::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
 use fawn::protocol::error::{Error, ErrorCode};
 use serde_json::Value;
@@ -13,7 +14,9 @@ impl HostCalls for NoHost {
     fn open(&self, _: HostCall) -> Result<Box<dyn HostCallHandle>, Error> {
         Err(Error::new(ErrorCode::NoQueue, "no host in this test"))
     }
-    fn emit_custom(&self, _: &str, _: Value) {}
+    fn emit_custom(&self, _: &str, _: Value) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// Run `r` on thread `t`.

@@ -5,7 +5,11 @@
 pub mod aimock;
 pub mod host;
 pub mod http_server;
+pub mod json_text;
 pub mod llmock;
 pub mod model;
 pub mod parts;
+pub mod player;
+pub mod random;
+pub mod scenario;
 pub mod talk;

@@ -206,6 +206,8 @@ fn reply(value: Value) -> Result<ModelReply, Error> {
         #[serde(default)]
         cache_read: Option<u64>,
         #[serde(default)]
+        cache_creation: Option<u64>,
+        #[serde(default)]
         reasoning: Option<u64>,
     }
     #[derive(Deserialize)]
@@ -244,6 +246,7 @@ fn reply(value: Value) -> Result<ModelReply, Error> {
                 .total_tokens
                 .unwrap_or_else(|| tokens.input_tokens.saturating_add(tokens.output_tokens)),
             cache_read: tokens.cache_read,
+            cache_creation: tokens.cache_creation,
             reasoning: tokens.reasoning,
         }),
         ..ModelReply::default()

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::ports::model::{
-    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Usage,
+    DeltaSink, EndpointFailure, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest,
+    Usage,
 };
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{InvalidToolCall, Kind, Message, ToolCall, content_text};
@@ -49,6 +50,7 @@ enum Fault {
         after: usize,
         error: Error,
         retry_after: Option<Duration>,
+        endpoint: Option<Box<EndpointFailure>>,
     },
     Cut,
     Hang,
@@ -144,6 +146,7 @@ fn prepare(index: usize, script: &ScriptedReply) -> Prepared {
                 .total_tokens
                 .unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
             cache_read: usage.cache_read,
+            cache_creation: usage.cache_creation,
             reasoning: usage.reasoning,
         }),
         response_metadata: Map::from_iter([
@@ -207,6 +210,8 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         after_chunks: None,
         retryable: None,
         retry_after_ms: None,
+        status: None,
+        provider_code: None,
     };
     let wanted = match (&script.error, script.fail_first) {
         (Some(error), _) => error,
@@ -223,6 +228,12 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         after: wanted.after_chunks.unwrap_or(0) as usize,
         error,
         retry_after: wanted.retry_after_ms.map(Duration::from_millis),
+        endpoint: (wanted.status.is_some() || wanted.provider_code.is_some()).then(|| {
+            Box::new(EndpointFailure {
+                status: wanted.status,
+                code: wanted.provider_code.clone(),
+            })
+        }),
     })
 }
 
@@ -345,15 +356,17 @@ impl ModelProvider for Scripted {
                     after,
                     error,
                     retry_after,
+                    endpoint,
                 } => {
                     let pieces = (*after).min(prepared.pieces.len());
                     if *after > 0 {
                         prepared.stream(pieces, sink).await;
                     }
                     Err(ModelError {
-                        error: error.clone(),
                         retry_after: *retry_after,
                         partial: (*after > 0).then(|| prepared.partial(Some(pieces))),
+                        endpoint: endpoint.clone(),
+                        ..ModelError::from(error.clone())
                     })
                 }
                 Fault::Cut => {
@@ -363,9 +376,8 @@ impl ModelProvider for Scripted {
                         "the stream ended before its end mark",
                     );
                     Err(ModelError {
-                        error: cut.retryable(),
-                        retry_after: None,
                         partial: Some(prepared.partial(None)),
+                        ..ModelError::from(cut.retryable())
                     })
                 }
                 Fault::Hang => {

@@ -6,6 +6,9 @@ use std::ops::Range;
 /// Largest event that is taken, in bytes; a tool call with a whole file in its arguments fits well.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
+/// Least room that is made beyond what is needed.
+const MIN_SPARE_BYTES: usize = 4 << 10;
+
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event of a stream.
@@ -90,6 +93,12 @@ impl SseParser {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
         self.start = 0;
+        let needed = self.buffer.len() + bytes.len();
+        if needed > self.buffer.capacity() {
+            // Doubling would take twice the memory of a large event.
+            let spare = (needed / 8).max(MIN_SPARE_BYTES);
+            self.buffer.reserve_exact(bytes.len() + spare);
+        }
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -166,6 +175,7 @@ impl SseParser {
         self.after_cr = self.buffer[end] == b'\r';
         self.start = end + 1;
         self.searched = self.start;
+        self.check_size(line.len())?;
         Ok(Some(line))
     }
 

@@ -1,13 +1,21 @@
 //! Configuration of model providers: what a host writes to name a model and how to reach it.
 
+mod anthropic;
+mod connection;
 mod openai;
+mod profile;
 mod retry;
 mod scripted;
 mod secret;
 
 use serde_json::Number;
 
-pub use openai::{OpenAiConfig, TlsConfig};
+pub use anthropic::{AnthropicConfig, default_max_tokens};
+#[cfg(feature = "http")]
+pub(crate) use connection::Connection;
+pub use connection::{AuthStyle, TlsConfig};
+pub use openai::OpenAiConfig;
+pub use profile::{ModelProfile, ModelWishes, settled};
 pub use retry::{MAX_RETRIES, RetryConfig};
 pub use scripted::{
     Chunks, ModelFault, ReplyContent, ScriptedConfig, ScriptedError, ScriptedInvalidToolCall,
@@ -19,6 +27,9 @@ use super::error::{Error, ErrorCode};
 
 /// Longest delay or timeout that a configuration may ask for: one day, in milliseconds.
 pub const MAX_WAIT_MS: u64 = 86_400_000;
+
+/// Most tokens that a configuration may ask for.
+const MAX_TOKENS: u64 = (1 << 53) - 1;
 
 /// Checks that `value` can be sent as a header: visible ASCII, spaces and tabs.
 ///

@@ -6,7 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-use super::{BaseUrl, MAX_WAIT_MS, Secret, check_header_value, not_empty, number_within, within};
+use super::connection::{
+    AuthStyle, Connection, TlsConfig, default_between_bytes_timeout_ms, default_connect_timeout_ms,
+    default_first_byte_timeout_ms, default_timeout_ms, default_true,
+};
+use super::{BaseUrl, MAX_TOKENS, Secret, not_empty, number_within, within};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::pointer_token;
 
@@ -22,10 +26,16 @@ pub struct OpenAiConfig {
     /// Where the endpoint is; `/chat/completions` is added to its path. A query stays in place.
     #[serde(default = "default_base_url")]
     pub base_url: BaseUrl,
-    /// Sent as `Authorization: Bearer …`. A literal, or `$NAME` for a variable of the environment. Without it no
-    /// such header is sent.
+    /// The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent.
     #[serde(default)]
     pub api_key: Option<Secret>,
+    /// How the key is sent. Default `bearer`.
+    #[serde(default = "default_auth")]
+    pub auth: AuthStyle,
+    /// Added to the address as `api-version=…`, for endpoints that want it there.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub api_version: Option<String>,
     /// More headers, by name. Values are literals or `$NAME` and are treated as secrets.
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
@@ -60,10 +70,14 @@ pub struct OpenAiConfig {
     #[serde(default)]
     #[schemars(range(min = 0))]
     pub temperature: Option<Number>,
-    /// Most tokens that the model may write.
+    /// Most tokens that the model may write, sent as `max_tokens`.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_tokens: Option<u64>,
+    /// The same, sent as `max_completion_tokens`: models that reason want it under this name, and count reasoning.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_completion_tokens: Option<u64>,
     /// Nucleus sampling: the probability mass to draw from.
     #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
@@ -84,48 +98,12 @@ pub struct OpenAiConfig {
     pub extra_body: Map<String, Value>,
 }
 
-/// TLS settings of a provider.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TlsConfig {
-    /// File of CA certificates in PEM form. Only these are trusted then, not those of the system.
-    #[serde(default)]
-    #[schemars(length(min = 1))]
-    pub ca_file: Option<String>,
-}
-
 fn default_base_url() -> BaseUrl {
     BaseUrl::new("https://api.openai.com/v1")
 }
-fn default_true() -> bool {
-    true
+fn default_auth() -> AuthStyle {
+    AuthStyle::Bearer
 }
-fn default_connect_timeout_ms() -> u64 {
-    10_000
-}
-fn default_first_byte_timeout_ms() -> u64 {
-    600_000
-}
-fn default_between_bytes_timeout_ms() -> u64 {
-    300_000
-}
-fn default_timeout_ms() -> u64 {
-    1_800_000
-}
-
-/// Headers that are ours, or that belong to the connection.
-const RESERVED_HEADERS: &[&str] = &[
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 impl OpenAiConfig {
     /// A configuration with every default.
@@ -134,6 +112,8 @@ impl OpenAiConfig {
             model: model.into(),
             base_url: BaseUrl::new(base_url),
             api_key: None,
+            auth: default_auth(),
+            api_version: None,
             headers: BTreeMap::new(),
             stream: default_true(),
             connect_timeout_ms: default_connect_timeout_ms(),
@@ -144,11 +124,28 @@ impl OpenAiConfig {
             proxy: None,
             temperature: None,
             max_tokens: None,
+            max_completion_tokens: None,
             top_p: None,
             seed: None,
             reasoning_effort: None,
             replay_reasoning: false,
             extra_body: Map::new(),
+        }
+    }
+
+    /// The members that concern the connection.
+    pub(crate) fn connection(&self) -> Connection<'_> {
+        Connection {
+            base_url: &self.base_url,
+            api_key: self.api_key.as_ref(),
+            auth: self.auth,
+            headers: &self.headers,
+            tls: self.tls.as_ref(),
+            proxy: self.proxy.as_ref(),
+            connect_timeout_ms: self.connect_timeout_ms,
+            first_byte_timeout_ms: self.first_byte_timeout_ms,
+            between_bytes_timeout_ms: self.between_bytes_timeout_ms,
+            timeout_ms: self.timeout_ms,
         }
     }
 
@@ -158,63 +155,38 @@ impl OpenAiConfig {
     /// [`ErrorCode::OutOfRange`] or [`ErrorCode::Conflict`], with the member's JSON pointer.
     pub fn validate(&self) -> Result<(), Error> {
         not_empty("/model", &self.model)?;
-        self.base_url.check("/base_url")?;
-        for (path, value) in [
-            ("/connect_timeout_ms", self.connect_timeout_ms),
-            ("/first_byte_timeout_ms", self.first_byte_timeout_ms),
-            ("/between_bytes_timeout_ms", self.between_bytes_timeout_ms),
-            ("/timeout_ms", self.timeout_ms),
-        ] {
-            within(path, value, 1, MAX_WAIT_MS)?;
-        }
-        self.check_headers()?;
-        if let Some(file) = self.tls.as_ref().and_then(|tls| tls.ca_file.as_deref()) {
-            not_empty("/tls/ca_file", file)?;
+        self.connection().check(&[])?;
+        if let Some(version) = &self.api_version {
+            not_empty("/api_version", version)?;
+            if self.base_url.has_query_member("api-version") {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    "/api_version",
+                    "the query of \"base_url\" has an api-version already",
+                ));
+            }
         }
         number_within("/temperature", self.temperature.as_ref(), f64::MAX)?;
         number_within("/top_p", self.top_p.as_ref(), 1.0)?;
-        if let Some(max_tokens) = self.max_tokens {
-            within("/max_tokens", max_tokens, 1, (1 << 53) - 1)?;
+        for (path, tokens) in [
+            ("/max_tokens", self.max_tokens),
+            ("/max_completion_tokens", self.max_completion_tokens),
+        ] {
+            if let Some(tokens) = tokens {
+                within(path, tokens, 1, MAX_TOKENS)?;
+            }
+        }
+        if self.max_tokens.is_some() && self.max_completion_tokens.is_some() {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/max_completion_tokens",
+                "give max_tokens or max_completion_tokens, as the endpoint wants it, not both",
+            ));
         }
         if let Some(effort) = &self.reasoning_effort {
             not_empty("/reasoning_effort", effort)?;
         }
         self.check_extra_body()
-    }
-
-    fn check_headers(&self) -> Result<(), Error> {
-        for (name, value) in &self.headers {
-            let path = format!("/headers/{}", pointer_token(name));
-            let lower = name.to_ascii_lowercase();
-            let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-            if name.is_empty() || !name.bytes().all(token) {
-                return Err(Error::at(
-                    ErrorCode::OutOfRange,
-                    path,
-                    "this is no name of an HTTP header",
-                ));
-            }
-            if RESERVED_HEADERS.contains(&lower.as_str()) {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    path,
-                    "this header is set by the provider itself",
-                ));
-            }
-            if lower == "authorization" && self.api_key.is_some() {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    path,
-                    "\"api_key\" sets this header already",
-                ));
-            }
-            check_header_value(value.expose(), &path)?;
-        }
-        if let Some(key) = &self.api_key {
-            not_empty("/api_key", key.expose())?;
-            check_header_value(key.expose(), "/api_key")?;
-        }
-        Ok(())
     }
 
     fn check_extra_body(&self) -> Result<(), Error> {
@@ -223,6 +195,7 @@ impl OpenAiConfig {
                 "model" | "messages" | "tools" | "tool_choice" | "stream" => true,
                 "temperature" => self.temperature.is_some(),
                 "max_tokens" => self.max_tokens.is_some(),
+                "max_completion_tokens" => self.max_completion_tokens.is_some(),
                 "top_p" => self.top_p.is_some(),
                 "seed" => self.seed.is_some(),
                 "reasoning_effort" => self.reasoning_effort.is_some(),
@@ -291,6 +264,27 @@ mod tests {
             (json!({"temperature": -0.1}), "/temperature"),
             (json!({"top_p": 1.1}), "/top_p"),
             (json!({"max_tokens": 0}), "/max_tokens"),
+            (
+                json!({"max_tokens": 1, "max_completion_tokens": 1}),
+                "/max_completion_tokens",
+            ),
+            (
+                json!({"base_url": "http://h/v1/chat/completions"}),
+                "/base_url",
+            ),
+            (
+                json!({"base_url": "http://h/v1/messages/?k=v"}),
+                "/base_url",
+            ),
+            (json!({"api_version": ""}), "/api_version"),
+            (
+                json!({"api_version": "1", "base_url": "http://h?x=1&api-version=2"}),
+                "/api_version",
+            ),
+            (
+                json!({"api_key": "k", "auth": "api-key", "headers": {"Api-Key": "x"}}),
+                "/headers/Api-Key",
+            ),
             (json!({"tls": {"ca_file": ""}}), "/tls/ca_file"),
             (
                 json!({"extra_body": {"messages": []}}),

@@ -126,6 +126,9 @@ pub struct ScriptedUsage {
     /// Tokens read from a cache.
     #[serde(default)]
     pub cache_read: Option<u64>,
+    /// Tokens written to a cache.
+    #[serde(default)]
+    pub cache_creation: Option<u64>,
     /// Tokens spent on reasoning.
     #[serde(default)]
     pub reasoning: Option<u64>,
@@ -150,6 +153,13 @@ pub struct ScriptedError {
     #[serde(default)]
     #[schemars(range(max = 86_400_000))]
     pub retry_after_ms: Option<u64>,
+    /// The HTTP status that the endpoint is said to have answered with.
+    #[serde(default)]
+    #[schemars(range(min = 100, max = 599))]
+    pub status: Option<u16>,
+    /// The endpoint's own short name for the failure.
+    #[serde(default)]
+    pub provider_code: Option<String>,
 }
 
 /// The ways a model call can fail, by the names of their error codes.
@@ -397,6 +407,9 @@ fn check_reply(reply: &ScriptedReply) -> Result<(), Error> {
     }
     if let Some(wait) = reply.error.as_ref().and_then(|error| error.retry_after_ms) {
         within("/error/retry_after_ms", wait, 0, MAX_WAIT_MS)?;
+    }
+    if let Some(status) = reply.error.as_ref().and_then(|error| error.status) {
+        within("/error/status", status.into(), 100, 599)?;
     }
     Ok(())
 }

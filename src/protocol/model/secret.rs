@@ -114,6 +114,14 @@ impl BaseUrl {
         self.0.split('?').next().unwrap_or_default()
     }
 
+    /// Whether its query has a member of this name.
+    pub fn has_query_member(&self, name: &str) -> bool {
+        let query = self.0.split_once('?').map_or("", |(_, query)| query);
+        query
+            .split('&')
+            .any(|member| member.split('=').next() == Some(name))
+    }
+
     /// Checks that this is an http or https address with a host, without credentials and without a fragment.
     ///
     /// # Errors

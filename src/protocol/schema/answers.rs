@@ -106,10 +106,24 @@ pub fn runtime_op() -> Value {
 pub fn run_op_answer() -> Value {
     json!({
         "type": "object",
-        "required": ["cancelled"],
-        "properties": {
-            "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
-        },
+        "oneOf": [
+            {
+                "description": "Of cancel.",
+                "required": ["cancelled"],
+                "properties": {
+                    "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
+                },
+            },
+            {
+                "description": "Of status.",
+                "required": ["run_id", "thread_id", "ended"],
+                "properties": {
+                    "run_id": {"type": "string"},
+                    "thread_id": {"type": "string"},
+                    "ended": {"description": "Whether it has let go of its thread.", "type": "boolean"},
+                },
+            },
+        ],
     })
 }
 
@@ -117,7 +131,7 @@ pub fn run_op_answer() -> Value {
 pub fn runtime_stats() -> Value {
     json!({
         "type": "object",
-        "required": ["runs", "threads", "queues", "open_calls", "handles"],
+        "required": ["runs", "threads", "queues", "open_calls", "workers", "handles"],
         "properties": {
             "runs": {
                 "type": "object",
@@ -130,6 +144,7 @@ pub fn runtime_stats() -> Value {
             "threads": {"description": "Open ones.", "type": "integer", "minimum": 0},
             "queues": {"type": "integer", "minimum": 0},
             "open_calls": {"description": "Host calls that wait for an answer.", "type": "integer", "minimum": 0},
+            "workers": {"description": "Threads that drive its runs; 0: the host's own, inside take and wait.", "type": "integer", "minimum": 0},
             "handles": {
                 "description": "The living handles of this runtime.",
                 "type": "array",
@@ -153,7 +168,7 @@ pub fn shutdown_answer() -> Value {
         "type": "object",
         "required": ["runs_cancelled"],
         "properties": {
-            "runs_cancelled": {"description": "Runs that this call found in flight.", "type": "integer", "minimum": 0},
+            "runs_cancelled": {"description": "Runs that shutting down has ended, over all calls.", "type": "integer", "minimum": 0},
         },
     })
 }
@@ -173,6 +188,7 @@ pub fn thread_update_answer() -> Value {
 /// Answer of `fawn_thread_state`.
 pub fn thread_state() -> Value {
     let mut schema = checkpoint();
+    schema["properties"]["thread_id"] = json!({"description": "The thread.", "type": "string"});
     schema["properties"]["values"] = json!({
         "description": "Channel name to value; with since: of the channels that changed, without messages.",
         "type": "object",
@@ -189,7 +205,7 @@ pub fn thread_state() -> Value {
         },
     });
     if let Some(required) = schema["required"].as_array_mut() {
-        required.push("values".into());
+        required.extend(["thread_id".into(), "values".into()]);
     }
     schema
 }

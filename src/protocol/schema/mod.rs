@@ -253,6 +253,11 @@ fn run_op() -> Value {
                 "additionalProperties": false,
             },
             {
+                "description": "Tells which run it is, and whether it has ended.",
+                "properties": {"op": {"const": "status"}},
+                "additionalProperties": false,
+            },
+            {
                 "description": "Answers an approval. Not available in this version.",
                 "properties": {"op": {"const": "resume"}},
             },

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+    ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 use reqwest::redirect::Policy;
 use reqwest::{Client, Proxy, Response, Url};
@@ -20,7 +20,7 @@ use super::redact::Redactor;
 use crate::ports::model::ModelError;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::pointer_token;
-use crate::protocol::model::{BaseUrl, Secret, TlsConfig, check_header_value};
+use crate::protocol::model::{Connection, check_header_value};
 
 /// Most bytes of an error body that are read.
 const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
@@ -35,16 +35,13 @@ const MIN_VALUE_BYTES: usize = 8;
 
 /// What of a provider's configuration concerns HTTP.
 pub(crate) struct EndpointConfig<'a> {
-    pub(crate) base_url: &'a BaseUrl,
-    /// What is added to the path of `base_url`.
+    pub(crate) connection: Connection<'a>,
+    /// What is added to the path of the base address.
     pub(crate) path: &'a str,
-    pub(crate) api_key: Option<&'a Secret>,
-    pub(crate) headers: &'a std::collections::BTreeMap<String, Secret>,
-    pub(crate) tls: Option<&'a TlsConfig>,
-    pub(crate) proxy: Option<&'a Secret>,
-    pub(crate) connect_timeout_ms: u64,
-    pub(crate) first_byte_timeout_ms: u64,
-    pub(crate) between_bytes_timeout_ms: u64,
+    /// What is added to its query.
+    pub(crate) query: Option<(&'a str, &'a str)>,
+    /// A header that the provider itself sets.
+    pub(crate) header: Option<(&'static str, &'a str)>,
 }
 
 /// An endpoint that takes POST requests. The client is made with the first request and shared from then on; its
@@ -119,6 +116,13 @@ impl Answer {
         Some(kind.trim().to_ascii_lowercase())
     }
 
+    /// How the body is coded, if it is: nothing of that kind is asked for.
+    pub(crate) fn coding(&self) -> Option<&str> {
+        let value = self.response.headers().get(CONTENT_ENCODING)?;
+        let coding = value.to_str().unwrap_or("unknown").trim();
+        (!coding.is_empty() && !coding.eq_ignore_ascii_case("identity")).then_some(coding)
+    }
+
     /// The next piece of the body, `None` at its end.
     pub(crate) async fn next(
         &mut self,
@@ -159,6 +163,7 @@ impl Endpoint {
         config: &EndpointConfig<'_>,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
+        let connection = &config.connection;
         let mut redactor = Redactor::default();
         let url = address(config, &mut redactor)?;
         let mut headers = HeaderMap::new();
@@ -167,13 +172,18 @@ impl Endpoint {
             USER_AGENT,
             HeaderValue::from_static(concat!("fawn/", env!("CARGO_PKG_VERSION"))),
         );
-        if let Some(key) = config.api_key {
+        if let Some((name, value)) = config.header {
+            headers.insert(HeaderName::from_static(name), header_value(value, "")?);
+        }
+        if let Some(key) = connection.api_key {
             let key = key.resolve("/api_key", lookup)?;
             redactor.add(&key, MIN_KEY_BYTES);
-            let value = header_value(&format!("Bearer {key}"), "/api_key")?;
-            headers.insert(AUTHORIZATION, value);
+            let name = HeaderName::from_static(connection.auth.header());
+            let mut value = header_value(&connection.auth.value(&key), "/api_key")?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
         }
-        for (name, value) in config.headers {
+        for (name, value) in connection.headers {
             let path = format!("/headers/{}", pointer_token(name));
             let value = value.resolve(&path, lookup)?;
             redactor.add(&value, MIN_VALUE_BYTES);
@@ -188,24 +198,26 @@ impl Endpoint {
                     "this is no name of an HTTP header",
                 )
             })?;
-            headers.insert(name, header_value(&value, &path)?);
+            let mut value = header_value(&value, &path)?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
         }
-        let proxy = match config.proxy {
+        let proxy = match connection.proxy {
             Some(proxy) => Some(proxy_address(
                 proxy.resolve("/proxy", lookup)?,
                 &mut redactor,
             )?),
             None => None,
         };
-        let ca_file = config.tls.and_then(|tls| tls.ca_file.as_deref());
+        let ca_file = connection.tls.and_then(|tls| tls.ca_file.as_deref());
         Ok(Endpoint {
             url,
             headers,
             roots: ca_file.map(read_roots).transpose()?.map(Arc::new),
             proxy,
-            connect_timeout: Duration::from_millis(config.connect_timeout_ms),
-            first_byte_timeout: Duration::from_millis(config.first_byte_timeout_ms),
-            between_bytes_timeout: Duration::from_millis(config.between_bytes_timeout_ms),
+            connect_timeout: Duration::from_millis(connection.connect_timeout_ms),
+            first_byte_timeout: Duration::from_millis(connection.first_byte_timeout_ms),
+            between_bytes_timeout: Duration::from_millis(connection.between_bytes_timeout_ms),
             redactor,
             client: OnceLock::new(),
         })
@@ -418,9 +430,10 @@ fn within_origin() -> Policy {
 
 /// The address that is asked. Values of its query may be keys.
 fn address(config: &EndpointConfig<'_>, redactor: &mut Redactor) -> Result<Url, Error> {
-    config.base_url.check("/base_url")?;
+    let base = config.connection.base_url;
+    base.check("/base_url")?;
     let invalid = || Error::at(ErrorCode::OutOfRange, "/base_url", "this is no address");
-    let mut url = Url::parse(config.base_url.expose()).map_err(|_| invalid())?;
+    let mut url = Url::parse(base.expose()).map_err(|_| invalid())?;
     if !url.has_host() {
         return Err(invalid());
     }
@@ -428,6 +441,9 @@ fn address(config: &EndpointConfig<'_>, redactor: &mut Redactor) -> Result<Url, 
     url.set_path(&path);
     for (_, value) in url.query_pairs() {
         redactor.add(&value, MIN_VALUE_BYTES);
+    }
+    if let Some((name, value)) = config.query {
+        url.query_pairs_mut().append_pair(name, value);
     }
     Ok(url)
 }
@@ -453,15 +469,13 @@ fn proxy_address(address: String, redactor: &mut Redactor) -> Result<String, Err
 
 fn header_value(text: &str, path: &str) -> Result<HeaderValue, Error> {
     check_header_value(text, path)?;
-    let mut value = HeaderValue::from_str(text).map_err(|_| {
+    HeaderValue::from_str(text).map_err(|_| {
         Error::at(
             ErrorCode::OutOfRange,
             path,
             "a header may hold visible ASCII characters only",
         )
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
+    })
 }
 
 /// Reads a file of CA certificates.

@@ -6,7 +6,7 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::ports::model::ModelError;
+use crate::ports::model::{EndpointFailure, MAX_PROVIDER_CODE_CHARS, ModelError};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::time::Timestamp;
 
@@ -43,10 +43,22 @@ pub(crate) fn from_status(
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
     error.http_status = Some(status);
+    // What the endpoint's operator is asked for when the failure is reported to them.
+    let request_id = ["request-id", "x-request-id"]
+        .into_iter()
+        .find_map(|name| header(headers, name).filter(|id| !id.is_empty()));
+    if let Some(id) = request_id {
+        error
+            .cause
+            .push(redactor.clean(&format!("request id {}", cut(id))));
+    }
     ModelError {
-        error,
         retry_after: retry_after(headers),
-        partial: None,
+        endpoint: Some(Box::new(EndpointFailure {
+            status: Some(status),
+            code: said.provider_code(redactor),
+        })),
+        ..ModelError::from(error)
     }
 }
 
@@ -64,7 +76,18 @@ pub(crate) fn from_reported(reported: &Value, redactor: &Redactor) -> ModelError
     }
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
-    error.into()
+    ModelError {
+        endpoint: Some(Box::new(EndpointFailure {
+            status: None,
+            code: said.provider_code(redactor),
+        })),
+        ..ModelError::from(error)
+    }
+}
+
+/// The beginning of a short text.
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_PROVIDER_CODE_CHARS).collect()
 }
 
 /// The beginning of a body, for errors about what it is not. Of an HTML page only the title.
@@ -162,6 +185,17 @@ impl Said {
     /// Whether the account has nothing left, which waiting does not change.
     fn is_quota(&self) -> bool {
         self.has_word(&["insufficient_quota", "billing", "credit_balance"])
+            // Said in words only, under the name of a bad request.
+            || self.text.to_ascii_lowercase().contains("credit balance is too low")
+    }
+
+    /// The short name, fit to be shown.
+    fn provider_code(&self, redactor: &Redactor) -> Option<String> {
+        // Cleaned before it is cut: half a secret is not recognised.
+        self.code
+            .as_deref()
+            .map(|code| cut(&redactor.clean(code)))
+            .filter(|code| !code.is_empty())
     }
 
     /// The class of an error that came without a status.
@@ -185,7 +219,13 @@ impl Said {
                 false,
             ),
             (
-                &["invalid_request", "context", "not_found", "content_policy"],
+                &[
+                    "invalid_request",
+                    "context",
+                    "not_found",
+                    "content_policy",
+                    "too_large",
+                ],
                 ErrorCode::ModelRequest,
                 false,
             ),

@@ -1,8 +1,10 @@
-//! HTTP as model providers need it: one client per endpoint, failures as typed errors, keys out of sight.
+//! HTTP as model providers need it: one client per endpoint, one call over it, failures as typed errors, keys out of
+//! sight.
 
 mod client;
+mod exchange;
 mod failure;
 mod redact;
 
-pub(crate) use client::{Answer, Deadline, Endpoint, EndpointConfig, ReadFault};
-pub(crate) use failure::{excerpt, from_reported};
+pub(crate) use client::{Endpoint, EndpointConfig};
+pub(crate) use exchange::exchange;

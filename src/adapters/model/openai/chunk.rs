@@ -1,18 +1,20 @@
-//! The wire form of replies, read leniently: servers that claim the format differ in what they leave out, write as
-//! null or put in another type.
+//! The wire form of replies.
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A member that the format does not know, as raw text.
-pub(super) type Extra<'a> = (Cow<'a, str>, &'a RawValue);
+use crate::adapters::model::calls::MAX_CALLS;
+use crate::adapters::model::lenient::{Extra, List, Loose, Members, Object, Tree, push_extra};
+
+/// Most choices that are read; one was asked for.
+const MAX_CHOICES: usize = 8;
+/// Most parts of one content.
+const MAX_PARTS: usize = 64;
 
 /// One chunk of a stream, or a whole reply.
 #[derive(Debug, Default)]
@@ -20,8 +22,8 @@ pub(super) struct Chunk<'a> {
     pub(super) id: Loose<'a>,
     pub(super) model: Loose<'a>,
     pub(super) choices: Vec<Choice<'a>>,
-    pub(super) usage: Loose<'a>,
-    pub(super) error: Loose<'a>,
+    pub(super) usage: Tree,
+    pub(super) error: Tree,
     pub(super) extra: Vec<Extra<'a>>,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct Choice<'a> {
 /// What one chunk adds to the message.
 #[derive(Debug, Default)]
 pub(super) struct Delta<'a> {
-    pub(super) content: Loose<'a>,
+    pub(super) content: Content<'a>,
     pub(super) reasoning_content: Loose<'a>,
     pub(super) reasoning: Loose<'a>,
     pub(super) refusal: Loose<'a>,
@@ -60,176 +62,32 @@ pub(super) struct CallPiece<'a> {
 #[derive(Debug, Default)]
 pub(super) struct FunctionPiece<'a> {
     pub(super) name: Loose<'a>,
-    pub(super) arguments: Loose<'a>,
+    pub(super) arguments: Arguments<'a>,
 }
 
-/// A value of any type. Text that needs no unescaping is borrowed.
+/// Content: text, or parts.
 #[derive(Debug, Default)]
-pub(super) enum Loose<'a> {
+pub(super) enum Content<'a> {
     #[default]
-    Null,
+    Nothing,
     Text(Cow<'a, str>),
-    Other(Value),
+    Parts(Vec<Part<'a>>),
 }
 
-impl<'a> Loose<'a> {
-    /// Text that is not empty; anything else counts as not said.
-    pub(super) fn text(self) -> Option<Cow<'a, str>> {
-        match self {
-            Loose::Text(text) if !text.is_empty() => Some(text),
-            _ => None,
-        }
-    }
-
-    /// Whether this is null or empty text.
-    pub(super) fn is_nothing(&self) -> bool {
-        match self {
-            Loose::Null => true,
-            Loose::Text(text) => text.is_empty(),
-            Loose::Other(_) => false,
-        }
-    }
-
-    /// A non-negative integer, also when it is written as text.
-    pub(super) fn number(&self) -> Option<u64> {
-        match self {
-            Loose::Other(Value::Number(number)) => number.as_u64(),
-            Loose::Text(text) => text.parse().ok(),
-            _ => None,
-        }
-    }
+/// A part of content: text, or reasoning in one of its forms.
+#[derive(Debug, Default)]
+pub(super) struct Part<'a> {
+    pub(super) text: Loose<'a>,
+    pub(super) thinking: Content<'a>,
 }
 
-impl<'de> Deserialize<'de> for Loose<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(LooseVisitor)
-    }
-}
-
-struct LooseVisitor;
-
-impl<'de> Visitor<'de> for LooseVisitor {
-    type Value = Loose<'de>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(Loose::Null)
-    }
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Borrowed(text)))
-    }
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Loose::Text(Cow::Owned(text.to_owned())))
-    }
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
-    }
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
-    }
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
-    }
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Loose::Other(value.into()))
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(list)).map(Loose::Other)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        Value::deserialize(MapAccessDeserializer::new(map)).map(Loose::Other)
-    }
-}
-
-/// A member name; borrowed when it holds no escapes, as member names do.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-            fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(name)))
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(name.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-/// An object of the wire form that is filled member by member.
-trait Members<'de>: Default {
-    /// What the value must be, for errors.
-    const EXPECTED: &'static str;
-    /// Takes the value of one member out of `map`.
-    fn member<A: MapAccess<'de>>(
-        &mut self,
-        name: Cow<'de, str>,
-        map: &mut A,
-    ) -> Result<(), A::Error>;
-}
-
-/// Reads an object as `T`; null is `None`.
-struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Members<'de>> Visitor<'de> for ObjectVisitor<T> {
-    type Value = Option<T>;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-    fn visit_unit<E: de::Error>(self) -> Result<Option<T>, E> {
-        Ok(None)
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<T>, A::Error> {
-        let mut object = T::default();
-        while let Some(Key(name)) = map.next_key()? {
-            object.member(name, &mut map)?;
-        }
-        Ok(Some(object))
-    }
-}
-
-struct Object<T>(Option<T>);
-
-impl<'de, T: Members<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer
-            .deserialize_any(ObjectVisitor(PhantomData))
-            .map(Object)
-    }
-}
-
-/// A list of objects; null is an empty list, null in it is skipped.
-struct List<T>(Vec<T>);
-
-impl<'de, T: Members<'de>> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ListVisitor<T>(PhantomData<T>);
-        impl<'de, T: Members<'de>> Visitor<'de> for ListVisitor<T> {
-            type Value = List<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a list, each of it {}", T::EXPECTED)
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<List<T>, E> {
-                Ok(List(Vec::new()))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T>, A::Error> {
-                let mut objects = Vec::new();
-                while let Some(Object(object)) = list.next_element()? {
-                    objects.extend(object);
-                }
-                Ok(List(objects))
-            }
-        }
-        deserializer.deserialize_any(ListVisitor(PhantomData))
-    }
+/// Arguments: text, or the object itself from endpoints that send it so.
+#[derive(Debug, Default)]
+pub(super) enum Arguments<'a> {
+    #[default]
+    Nothing,
+    Text(Cow<'a, str>),
+    Raw(&'a RawValue),
 }
 
 impl<'de> Deserialize<'de> for Chunk<'de> {
@@ -241,6 +99,7 @@ impl<'de> Deserialize<'de> for Chunk<'de> {
 
 impl<'de> Members<'de> for Chunk<'de> {
     const EXPECTED: &'static str = "an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -254,7 +113,7 @@ impl<'de> Members<'de> for Chunk<'de> {
             "error" => self.error = map.next_value()?,
             // The kind of the document, and padding against traffic analysis, say nothing about the reply.
             "object" | "obfuscation" => drop(map.next_value::<IgnoredAny>()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -262,6 +121,7 @@ impl<'de> Members<'de> for Chunk<'de> {
 
 impl<'de> Members<'de> for Choice<'de> {
     const EXPECTED: &'static str = "a choice, which is an object";
+    const MOST: usize = MAX_CHOICES;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -272,7 +132,7 @@ impl<'de> Members<'de> for Choice<'de> {
             "delta" => self.delta = map.next_value::<Object<_>>()?.0,
             "message" => self.message = map.next_value::<Object<_>>()?.0,
             "finish_reason" => self.finish_reason = map.next_value()?,
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -280,6 +140,7 @@ impl<'de> Members<'de> for Choice<'de> {
 
 impl<'de> Members<'de> for Delta<'de> {
     const EXPECTED: &'static str = "a delta, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -293,7 +154,7 @@ impl<'de> Members<'de> for Delta<'de> {
             "tool_calls" => self.tool_calls = map.next_value::<List<_>>()?.0,
             "function_call" => self.function_call = map.next_value::<Object<_>>()?.0,
             "role" => drop(map.next_value::<IgnoredAny>()?),
-            _ => self.extra.push((name, map.next_value()?)),
+            _ => push_extra(&mut self.extra, name, map)?,
         }
         Ok(())
     }
@@ -301,6 +162,7 @@ impl<'de> Members<'de> for Delta<'de> {
 
 impl<'de> Members<'de> for CallPiece<'de> {
     const EXPECTED: &'static str = "a tool call, which is an object";
+    const MOST: usize = MAX_CALLS;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -318,6 +180,7 @@ impl<'de> Members<'de> for CallPiece<'de> {
 
 impl<'de> Members<'de> for FunctionPiece<'de> {
     const EXPECTED: &'static str = "a function, which is an object";
+    const MOST: usize = 1;
     fn member<A: MapAccess<'de>>(
         &mut self,
         name: Cow<'de, str>,
@@ -325,9 +188,85 @@ impl<'de> Members<'de> for FunctionPiece<'de> {
     ) -> Result<(), A::Error> {
         match &*name {
             "name" => self.name = map.next_value()?,
-            "arguments" => self.arguments = map.next_value()?,
+            "arguments" => self.arguments = Arguments::read(map.next_value()?),
             _ => drop(map.next_value::<IgnoredAny>()?),
         }
         Ok(())
+    }
+}
+
+impl<'a> Arguments<'a> {
+    /// An object is not built here: it is dense at times, and is parsed when the call is whole.
+    fn read(raw: &'a RawValue) -> Self {
+        let text = raw.get();
+        match text.as_bytes().first() {
+            Some(b'n') => Arguments::Nothing,
+            Some(b'"') => match serde_json::from_str(text) {
+                Ok(Loose::Text(text)) if !text.is_empty() => Arguments::Text(text),
+                _ => Arguments::Nothing,
+            },
+            _ => Arguments::Raw(raw),
+        }
+    }
+}
+
+impl<'de> Members<'de> for Part<'de> {
+    const EXPECTED: &'static str = "a part of the content, which is an object";
+    const MOST: usize = MAX_PARTS;
+    fn member<A: MapAccess<'de>>(
+        &mut self,
+        name: Cow<'de, str>,
+        map: &mut A,
+    ) -> Result<(), A::Error> {
+        match &*name {
+            "text" => self.text = map.next_value()?,
+            "thinking" => self.thinking = map.next_value()?,
+            _ => drop(map.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Content<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("content: text, or a list of parts")
+    }
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Content::Text(Cow::Borrowed(text)))
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Content::Text(Cow::Owned(text.to_owned())))
+    }
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Content::Nothing)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        let List(parts) = List::deserialize(SeqAccessDeserializer::new(list))?;
+        Ok(Content::Parts(parts))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Content::Nothing)
     }
 }

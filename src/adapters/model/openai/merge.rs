@@ -3,13 +3,13 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::chunk::{CallPiece, Choice, Chunk, Delta, Extra, FunctionPiece, Loose};
-use super::surrogates::Joined;
+use super::chunk::{Arguments, CallPiece, Choice, Chunk, Content, Delta, FunctionPiece, Part};
+use crate::adapters::model::calls::{self, MAX_CALLS, parse_object};
+use crate::adapters::model::lenient::{Budget, Extra, Loose};
+use crate::adapters::model::reply::{MAX_REPLY_BYTES, ReplyFault, weight};
+use crate::adapters::model::surrogates::{self, Joined};
 use crate::ports::model::{ModelDelta, ModelReply, Usage};
-use crate::protocol::message::{InvalidToolCall, ToolCall};
 
-/// Most tool calls of one reply; no model asks for so many, only a broken or hostile endpoint.
-const MAX_CALLS: usize = 1024;
 /// Most members unknown to the format that are kept of one reply.
 const MAX_EXTRAS: usize = 64;
 
@@ -29,6 +29,10 @@ pub(super) struct Merger {
     /// Members of the message that the format does not know.
     kwargs: Map<String, Value>,
     logprobs: Map<String, Value>,
+    /// Bytes that are kept, about.
+    size: usize,
+    /// What unknown members may take.
+    budget: Budget,
 }
 
 /// A tool call under construction.
@@ -42,10 +46,6 @@ struct Call {
     /// Id and name were handed on.
     announced: bool,
 }
-
-/// The reply holds more tool calls than [`MAX_CALLS`].
-#[derive(Debug)]
-pub(super) struct TooManyCalls;
 
 impl Merger {
     /// Why the model stopped, once the endpoint has said so: its end mark.
@@ -61,17 +61,25 @@ impl Merger {
             && self.calls.is_empty()
     }
 
+    /// How many bytes are kept, about.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Says how much text the next chunk came in.
+    pub(super) fn expect(&mut self, bytes: usize) {
+        self.budget.grow(bytes);
+    }
+
     /// Adds one chunk; what is new in it goes to `out`.
     pub(super) fn add(
         &mut self,
         chunk: Chunk<'_>,
         out: &mut Vec<ModelDelta>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), ReplyFault> {
         first(&mut self.id, chunk.id);
         first(&mut self.model, chunk.model);
-        if let Loose::Other(usage) = &chunk.usage
-            && let Some(usage) = read_usage(usage)
-        {
+        if let Some(usage) = read_usage(&chunk.usage.0) {
             // Usage is cumulative: the last word counts.
             self.usage = Some(usage);
         }
@@ -91,7 +99,7 @@ impl Merger {
         &mut self,
         choice: Choice<'_>,
         out: &mut Vec<ModelDelta>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), ReplyFault> {
         if let Some(delta) = choice.delta {
             self.add_delta(delta, out)?;
         } else if let Some(message) = choice.message
@@ -106,7 +114,12 @@ impl Merger {
         }
         for (name, value) in choice.extra {
             if name == "logprobs" {
-                if let Ok(Value::Object(logprobs)) = serde_json::from_str(value.get()) {
+                // Only those who ask get them, so they count against the reply as a whole.
+                let heavy = weight(value.get());
+                if self.size + heavy <= MAX_REPLY_BYTES
+                    && let Ok(Value::Object(logprobs)) = serde_json::from_str(value.get())
+                {
+                    self.size += heavy;
                     logprobs
                         .into_iter()
                         .for_each(|(name, value)| append(&mut self.logprobs, &name, value));
@@ -118,24 +131,21 @@ impl Merger {
         Ok(())
     }
 
-    fn add_delta(
-        &mut self,
-        delta: Delta<'_>,
-        out: &mut Vec<ModelDelta>,
-    ) -> Result<(), TooManyCalls> {
+    fn add_delta(&mut self, delta: Delta<'_>, out: &mut Vec<ModelDelta>) -> Result<(), ReplyFault> {
         // Endpoints that write both names write the same text under them.
         let reasoning = delta.reasoning_content.text().or(delta.reasoning.text());
         if let Some(reasoning) = reasoning {
             self.add_reasoning(&reasoning, out);
         }
         match delta.content {
-            Loose::Text(text) => self.add_text(&text, out),
-            Loose::Other(Value::Array(parts)) => {
-                parts.iter().for_each(|part| self.add_part(part, out));
+            Content::Nothing => {}
+            Content::Text(text) => self.add_text(&text, out),
+            Content::Parts(parts) => {
+                parts.into_iter().for_each(|part| self.add_part(part, out));
             }
-            _ => {}
         }
         if let Some(refusal) = delta.refusal.text() {
+            self.size += refusal.len();
             self.refusal.push(&refusal);
         }
         for (position, piece) in delta.tool_calls.into_iter().enumerate() {
@@ -152,6 +162,7 @@ impl Merger {
             // Lists and objects carry something (citations, opaque reasoning); single words are decoration.
             if value.get().starts_with(['[', '{'])
                 && (self.kwargs.len() < MAX_EXTRAS || self.kwargs.contains_key(&*name))
+                && self.budget.take(value.get())
                 && let Ok(value) = serde_json::from_str(value.get())
             {
                 append(&mut self.kwargs, &name, value);
@@ -163,6 +174,7 @@ impl Merger {
     fn add_text(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
         if !text.is_empty() {
             let new = self.text.push(text);
+            self.size += new.len();
             if !new.is_empty() {
                 out.push(ModelDelta::Text(new.to_owned()));
             }
@@ -171,25 +183,24 @@ impl Merger {
 
     fn add_reasoning(&mut self, text: &str, out: &mut Vec<ModelDelta>) {
         let new = self.reasoning.push(text);
+        self.size += new.len();
         if !new.is_empty() {
             out.push(ModelDelta::Reasoning(new.to_owned()));
         }
     }
 
-    /// A content block: text, or reasoning in one of its forms.
-    fn add_part(&mut self, part: &Value, out: &mut Vec<ModelDelta>) {
-        if let Some(text) = part.get("text").and_then(Value::as_str) {
+    fn add_part(&mut self, part: Part<'_>, out: &mut Vec<ModelDelta>) {
+        if let Some(text) = part.text.as_str() {
             self.add_text(text, out);
             return;
         }
-        match part.get("thinking") {
-            Some(Value::String(text)) if !text.is_empty() => self.add_reasoning(text, out),
-            Some(Value::Array(parts)) => parts
+        match part.thinking {
+            Content::Nothing => {}
+            Content::Text(text) => self.add_reasoning(&text, out),
+            Content::Parts(parts) => parts
                 .iter()
-                .filter_map(|part| part.get("text").and_then(Value::as_str))
-                .filter(|text| !text.is_empty())
+                .filter_map(|part| part.text.as_str())
                 .for_each(|text| self.add_reasoning(text, out)),
-            _ => {}
         }
     }
 
@@ -198,7 +209,7 @@ impl Merger {
         piece: CallPiece<'_>,
         position: usize,
         out: &mut Vec<ModelDelta>,
-    ) -> Result<(), TooManyCalls> {
+    ) -> Result<(), ReplyFault> {
         let label = piece.index.number();
         let id = piece.id.text();
         let FunctionPiece { name, arguments } = piece.function.unwrap_or_default();
@@ -210,8 +221,15 @@ impl Merger {
         let place = match joined {
             Some(place) => place,
             // A piece that says nothing begins no call.
-            None if id.is_none() && name.is_none() && arguments.is_nothing() => return Ok(()),
-            None if self.calls.len() == MAX_CALLS => return Err(TooManyCalls),
+            None if id.is_none() && name.is_none() && matches!(arguments, Arguments::Nothing) => {
+                return Ok(());
+            }
+            None if self.calls.len() == MAX_CALLS => {
+                return Err(ReplyFault::TooLarge {
+                    what: "the number of tool calls",
+                    limit: MAX_CALLS,
+                });
+            }
             None => {
                 self.calls.push(Call {
                     label,
@@ -230,11 +248,12 @@ impl Merger {
             call.name = name.map(Into::into);
         }
         let new_args = match arguments {
-            Loose::Text(text) => call.args.push(&text),
+            Arguments::Text(text) => call.args.push(&text),
             // Some endpoints send the arguments as the object itself, whole.
-            Loose::Other(object) if call.args.is_empty() => call.args.push(&object.to_string()),
-            Loose::Other(_) | Loose::Null => "",
+            Arguments::Raw(object) if call.args.is_empty() => call.args.push(object.get()),
+            Arguments::Raw(_) | Arguments::Nothing => "",
         };
+        self.size += new_args.len();
         if call.name.is_none() {
             // Arguments that come before the name are held back.
             return Ok(());
@@ -306,22 +325,29 @@ impl Merger {
         match self.extras.iter_mut().find(|(known, _)| *known == name) {
             // Most of them are the same in every chunk.
             Some((_, kept)) if kept.get() == value.get() => {}
-            Some((_, kept)) => *kept = value.to_owned(),
-            None if room => self.extras.push((name.into_owned(), value.to_owned())),
+            Some((_, kept)) => {
+                self.size = (self.size + value.get().len()).saturating_sub(kept.get().len());
+                *kept = value.to_owned();
+            }
+            None if room => {
+                self.size += name.len() + value.get().len();
+                self.extras.push((name.into_owned(), value.to_owned()));
+            }
             None => {}
         }
     }
 
     /// The reply. `cut` says that it did not come to its end, so that a call without arguments is not taken for a
-    /// call with none.
-    pub(super) fn finish(mut self, cut: bool) -> ModelReply {
+    /// call with none; `has_marks` that halves of characters were marked in what came.
+    pub(super) fn finish(mut self, cut: bool, has_marks: bool) -> ModelReply {
         let stopped_early = matches!(
             self.finish_reason.as_deref(),
             Some("length" | "content_filter")
         );
         let mut reply = ModelReply::default();
         for call in std::mem::take(&mut self.calls) {
-            match close(call, cut || stopped_early) {
+            let Call { id, name, args, .. } = call;
+            match calls::close(id, name, args.finish(), cut || stopped_early) {
                 Ok(call) => reply.tool_calls.push(call),
                 Err(call) => reply.invalid_tool_calls.push(call),
             }
@@ -357,6 +383,7 @@ impl Merger {
         }
         for (name, value) in self.extras {
             if !reply.response_metadata.contains_key(&name)
+                && self.budget.take(value.get())
                 && let Ok(value) = serde_json::from_str(value.get())
             {
                 reply.response_metadata.insert(name, value);
@@ -366,6 +393,12 @@ impl Merger {
             reply
                 .response_metadata
                 .insert("logprobs".to_owned(), Value::Object(self.logprobs));
+        }
+        if has_marks {
+            let kwargs = reply.additional_kwargs.values_mut();
+            kwargs
+                .chain(reply.response_metadata.values_mut())
+                .for_each(surrogates::clean);
         }
         reply
     }
@@ -390,49 +423,6 @@ fn append(map: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// A finished call, or one that cannot be run and why.
-fn close(call: Call, cut: bool) -> Result<ToolCall, InvalidToolCall> {
-    let text = call.args.finish();
-    let args = match parse_object(&text) {
-        Ok(_) if cut && text.trim().is_empty() => {
-            Err("the reply was cut off before the arguments".to_owned())
-        }
-        Err(error) if cut => Err(format!(
-            "the reply was cut off inside the arguments ({error})"
-        )),
-        parsed => parsed,
-    };
-    match (call.name, args) {
-        (Some(name), Ok(args)) => Ok(ToolCall {
-            name,
-            args,
-            id: call.id,
-        }),
-        (name, args) => Err(InvalidToolCall {
-            id: call.id,
-            error: Some(match args {
-                Err(error) => error,
-                Ok(_) => "the call names no tool".to_owned(),
-            }),
-            name,
-            args: Some(text),
-        }),
-    }
-}
-
-/// Arguments text as an object. No text at all, and null, stand for no arguments.
-fn parse_object(args: &str) -> Result<Map<String, Value>, String> {
-    let text = args.trim();
-    if text.is_empty() || text == "null" {
-        return Ok(Map::new());
-    }
-    match serde_json::from_str(text) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err("the arguments are no JSON object".to_owned()),
-        Err(error) => Err(format!("the arguments are not JSON: {error}")),
-    }
-}
-
 /// Reads a usage object. Numbers that are no counts are taken as not said.
 fn read_usage(usage: &Value) -> Option<Usage> {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64);
@@ -450,6 +440,7 @@ fn read_usage(usage: &Value) -> Option<Usage> {
             .unwrap_or_else(|| input_tokens.saturating_add(output_tokens)),
         cache_read: detail("prompt_tokens_details", "cached_tokens")
             .or_else(|| count("prompt_cache_hit_tokens")),
+        cache_creation: None,
         reasoning: detail("completion_tokens_details", "reasoning_tokens"),
     })
 }

@@ -1,20 +1,17 @@
 //! The request body: messages, tools and settings written straight to JSON text.
 
-use std::collections::HashSet;
-
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::adapters::model::calls::{answered_invalid_calls, repaired};
 use crate::ports::model::{ModelRequest, ToolChoice};
 use crate::ports::tool::ToolSpec;
-use crate::protocol::message::{Fields, InvalidToolCall, Kind, Message};
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::model::OpenAiConfig;
 
 /// Longest `name` of a message that is sent; endpoints refuse longer ones.
 const MAX_NAME_BYTES: usize = 64;
-/// The name of a call that names no tool; its result says what was wrong.
-const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// The body of one request, as JSON text.
 ///
@@ -61,6 +58,9 @@ impl Serialize for Body<'_> {
         }
         if let Some(max_tokens) = config.max_tokens {
             map.serialize_entry("max_tokens", &max_tokens)?;
+        }
+        if let Some(max_tokens) = config.max_completion_tokens {
+            map.serialize_entry("max_completion_tokens", &max_tokens)?;
         }
         if let Some(top_p) = &config.top_p {
             map.serialize_entry("top_p", top_p)?;
@@ -151,7 +151,7 @@ impl Serialize for WireMessage<'_> {
 impl WireMessage<'_> {
     fn assistant<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let fields = self.fields;
-        let answered = self.answered_invalid_calls();
+        let answered = answered_invalid_calls(fields, self.later);
         let has_calls = !fields.tool_calls.is_empty() || !answered.is_empty();
         // Endpoints differ on empty text beside calls; null is what the format says.
         match &fields.content {
@@ -172,42 +172,17 @@ impl WireMessage<'_> {
                 name: &call.name,
                 arguments: to_text(&call.args),
             });
-            let invalid = answered.iter().map(|call| WireCall {
-                id: call.id.as_deref(),
-                name: match call.name.as_deref().map(str::trim) {
-                    None | Some("") => UNKNOWN_TOOL,
-                    Some(name) => name,
-                },
-                // Endpoints refuse a transcript whose arguments are not an object (MW-DNG-9).
-                arguments: match call.args.as_deref().map(serde_json::from_str::<Value>) {
-                    Some(Ok(Value::Object(args))) => to_text(&args),
-                    _ => "{}".to_owned(),
-                },
+            let invalid = answered.iter().map(|call| {
+                let (name, args) = repaired(call);
+                WireCall {
+                    id: call.id.as_deref(),
+                    name,
+                    arguments: to_text(&args),
+                }
             });
             map.serialize_entry("tool_calls", &valid.chain(invalid).collect::<Vec<_>>())?;
         }
         Ok(())
-    }
-
-    /// The invalid calls that a tool message of this turn answers: without the call the endpoint would refuse the
-    /// answer, and without the answer the call.
-    fn answered_invalid_calls(&self) -> Vec<&InvalidToolCall> {
-        let calls = &self.fields.invalid_tool_calls;
-        if calls.is_empty() {
-            return Vec::new();
-        }
-        let answers: HashSet<&str> = self
-            .later
-            .iter()
-            .take_while(|message| message.kind() != Kind::Ai)
-            .filter(|message| message.kind() == Kind::Tool)
-            .map(|message| message.fields().tool_call_id.as_str())
-            .collect();
-        let answered = |call: &&InvalidToolCall| {
-            let id = call.id.as_deref();
-            id.is_some_and(|id| answers.contains(id))
-        };
-        calls.iter().filter(answered).collect()
     }
 }
 

@@ -4,6 +4,8 @@
 //! A JSON text with half a character is refused by JSON parsers, so such halves are marked before parsing and joined
 //! when the pieces are.
 
+use serde_json::Value;
+
 /// The private characters that stand for halves: U+10F800 for 0xD800, and so on. Nobody writes them: they are the
 /// end of a plane for private use.
 const MARKS: u32 = 0x10_F800;
@@ -52,6 +54,20 @@ fn half(json: &[u8], at: usize) -> Option<u32> {
 
 fn is_low(half: u32) -> bool {
     half >= LOW_HALVES
+}
+
+/// Replaces what is left of marks in all texts of a value.
+pub(super) fn clean(value: &mut Value) {
+    match value {
+        Value::String(text) if text.chars().any(|c| unmark(c).is_some()) => {
+            let mut joined = Joined::default();
+            joined.push(text);
+            *text = joined.finish();
+        }
+        Value::Array(list) => list.iter_mut().for_each(clean),
+        Value::Object(map) => map.values_mut().for_each(clean),
+        _ => {}
+    }
 }
 
 /// The half that a marked character stands for.

@@ -1,0 +1,243 @@
+// What is in events and results, as Go types. Members of later versions are ignored; Event.Raw has them.
+
+package fawn
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// RunStart is the data of run_start.
+type RunStart struct {
+	// RecursionLimit is the most steps that the run may take.
+	RecursionLimit int `json:"recursion_limit"`
+}
+
+// MessageDelta is the data of message_delta: a piece of a reply. One of Text, Reasoning and ToolCall is set.
+type MessageDelta struct {
+	MessageID string         `json:"message_id"`
+	Text      string         `json:"text"`
+	Reasoning string         `json:"reasoning"`
+	ToolCall  *ToolCallDelta `json:"tool_call"`
+}
+
+// ToolCallDelta is a piece of a tool call that streams. Pieces of one call have its index; Args are pieces of JSON text.
+type ToolCallDelta struct {
+	Index int    `json:"index"`
+	ID    string `json:"id,omitempty"`
+	Name  string `json:"name,omitempty"`
+	Args  string `json:"args,omitempty"`
+}
+
+// ModelAttempt is the data of model_attempt: an attempt of a model call that failed.
+type ModelAttempt struct {
+	// MessageID is the message that was asked for; empty when a middleware asked.
+	MessageID string `json:"message_id"`
+	// Model is what the configuration calls the model.
+	Model string `json:"model"`
+	// Attempt counts from 1 for each model, up to MaxAttempts.
+	Attempt     int `json:"attempt"`
+	MaxAttempts int `json:"max_attempts"`
+	// Error is why it failed.
+	Error *Error `json:"error"`
+	// Next is what follows: "retry", "fallback" or "none".
+	Next string `json:"next"`
+	// WaitMs is the wait before a retry.
+	WaitMs int64 `json:"wait_ms"`
+	// NextModel is the model of a fallback.
+	NextModel string `json:"next_model"`
+}
+
+// StreamReset is the data of stream_reset: what was streamed of this message is void, another attempt begins.
+type StreamReset struct {
+	MessageID string `json:"message_id"`
+}
+
+// MessageStored is the data of message: a whole message that a node wrote.
+type MessageStored struct {
+	Node    string  `json:"node"`
+	Message Message `json:"message"`
+}
+
+// Update is the data of update: the channels that a node wrote.
+type Update struct {
+	Node   string                     `json:"node"`
+	Update map[string]json.RawMessage `json:"update"`
+}
+
+// Values is the data of values: all channels.
+type Values struct {
+	Values map[string]json.RawMessage `json:"values"`
+}
+
+// UsageReport is the data of usage: tokens of one reply, and of the run so far.
+type UsageReport struct {
+	MessageID string `json:"message_id"`
+	Usage     Usage  `json:"usage"`
+	Total     Usage  `json:"total"`
+}
+
+// Usage counts tokens.
+type Usage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	OutputTokens int64 `json:"output_tokens"`
+	TotalTokens  int64 `json:"total_tokens,omitempty"`
+}
+
+// Checkpoint is the data of checkpoint: a step is stored.
+type Checkpoint struct {
+	CheckpointID       string `json:"checkpoint_id"`
+	ParentCheckpointID string `json:"parent_checkpoint_id"`
+	Step               int    `json:"step"`
+	Source             string `json:"source"`
+}
+
+// HostCall is the data of host_call: a question to the host.
+type HostCall struct {
+	// CallID is what the answer names.
+	CallID uint64 `json:"call_id"`
+	// Kind is "tool" or "model".
+	Kind string `json:"kind"`
+	// Name is the tool's or the model's.
+	Name string `json:"name"`
+	// Args are the tool's arguments, or the model's request.
+	Args json.RawMessage `json:"args"`
+	// ToolCallID is the id that the model gave the call; empty for a model.
+	ToolCallID string `json:"tool_call_id"`
+	// DeadlineMS is how long the host has, from the event on.
+	DeadlineMS int64 `json:"deadline_ms"`
+	// IdempotencyKey is the same when the same call is asked again, by another process perhaps.
+	IdempotencyKey string `json:"idempotency_key"`
+}
+
+// HostCallCancelled is the data of host_call_cancelled.
+type HostCallCancelled struct {
+	CallID uint64 `json:"call_id"`
+	Reason string `json:"reason"`
+}
+
+// Custom is the data of custom: what a tool emitted while it ran.
+type Custom struct {
+	ToolCallID string          `json:"tool_call_id"`
+	Value      json.RawMessage `json:"value"`
+}
+
+// Gap is the data of gap: events that a lossy queue dropped.
+type Gap struct {
+	FirstSeq uint64 `json:"first_seq"`
+	LastSeq  uint64 `json:"last_seq"`
+	Dropped  uint64 `json:"dropped"`
+}
+
+// Log is the data of log: a warning of the library, with a stable code.
+type Log struct {
+	Level   string `json:"level"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// RunID and ThreadID say what it is about; empty if it is about neither.
+	RunID    string `json:"run_id"`
+	ThreadID string `json:"thread_id"`
+}
+
+// Message is a message in canonical form, in the parts that programs look at.
+type Message struct {
+	// Type is "human", "ai", "system" or "tool".
+	Type string `json:"type"`
+	ID   string `json:"id"`
+	// Name is a tool's, or a speaker's.
+	Name string `json:"name"`
+	// Content is text or a list of content blocks; see Text.
+	Content json.RawMessage `json:"content"`
+	// ToolCalls are what an ai message asks for.
+	ToolCalls []ToolCall `json:"tool_calls"`
+	// ToolCallID is the call that a tool message answers.
+	ToolCallID string `json:"tool_call_id"`
+	// Status of a tool message is "success" or "error".
+	Status string `json:"status"`
+}
+
+// Text is the text of the message: its content if that is text, or its text blocks joined.
+func (m *Message) Text() string {
+	var text string
+	if json.Unmarshal(m.Content, &text) == nil {
+		return text
+	}
+	var blocks []json.RawMessage
+	if json.Unmarshal(m.Content, &blocks) != nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, block := range blocks {
+		var typed struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(block, &text) == nil {
+			all.WriteString(text)
+		} else if json.Unmarshal(block, &typed) == nil {
+			all.WriteString(typed.Text)
+		}
+	}
+	return all.String()
+}
+
+// ToolCall is a tool that a model wants called.
+type ToolCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// How a run ended.
+const (
+	// StatusSuccess: with an answer.
+	StatusSuccess = "success"
+	// StatusError: it failed; Result.Error says how.
+	StatusError = "error"
+	// StatusInterrupted: it was cancelled.
+	StatusInterrupted = "interrupted"
+)
+
+// Result is how a run ended, and the data of run_end.
+type Result struct {
+	RunID    string `json:"run_id"`
+	ThreadID string `json:"thread_id"`
+	// Status is one of the Status... constants.
+	Status string `json:"status"`
+	// CheckpointID is the thread's newest checkpoint.
+	CheckpointID string `json:"checkpoint_id"`
+	// Steps counts model calls and sets of tool calls.
+	Steps int   `json:"steps"`
+	Usage Usage `json:"usage"`
+	// Message is the agent's last message, if the run succeeded.
+	Message *Message `json:"message"`
+	// Error is why it failed; nil otherwise.
+	Error *Error `json:"error"`
+	// CancelReason is why it was cancelled; may be empty.
+	CancelReason string `json:"cancel_reason"`
+
+	raw json.RawMessage
+}
+
+// Text is the text of the agent's last message; empty if there is none.
+func (r *Result) Text() string {
+	if r.Message == nil {
+		return ""
+	}
+	return r.Message.Text()
+}
+
+// JSON is the result as the library wrote it.
+func (r *Result) JSON() json.RawMessage { return r.raw }
+
+// Err is nil for a run that succeeded, its error for one that failed, and an error that is [ErrCancelled] for one that was
+// cancelled.
+func (r *Result) Err() error {
+	switch {
+	case r.Status == StatusSuccess:
+		return nil
+	case r.Error != nil:
+		return r.Error
+	default:
+		return &Error{Code: ErrCancelled, Status: -502, Message: "the run was cancelled: " + r.CancelReason}
+	}
+}

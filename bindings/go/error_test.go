@@ -1,0 +1,113 @@
+package fawn_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	fawn "fawn/bindings/go"
+)
+
+func TestErrorsTellCodeAndPlace(t *testing.T) {
+	_, err := fawn.NewRuntime(fawn.Object{"databsae": fawn.Object{}})
+	wrapped := fmt.Errorf("at start: %w", err)
+	if !errors.Is(wrapped, fawn.ErrUnknownMember) || errors.Is(wrapped, fawn.ErrWrongType) {
+		t.Errorf("errors.Is: %v", wrapped)
+	}
+	var e *fawn.Error
+	if !errors.As(wrapped, &e) {
+		t.Fatalf("errors.As: %v", wrapped)
+	}
+	if e.Code != fawn.ErrUnknownMember || e.Status != -122 || e.Path != "/databsae" || e.Retryable || e.Message == "" {
+		t.Errorf("%#v", e)
+	}
+	if !strings.HasPrefix(string(e.JSON()), `{"code":"unknown_member","status":-122,"message":"`) {
+		t.Errorf("JSON: %s", e.JSON())
+	}
+	if text := e.Error(); !strings.Contains(text, "unknown_member") || !strings.Contains(text, "(at /databsae)") {
+		t.Errorf("text: %s", text)
+	}
+	if fawn.StatusName(e.Status) != "FAWN_ERR_UNKNOWN_MEMBER" {
+		t.Errorf("name: %s", fawn.StatusName(e.Status))
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	type document struct {
+		Existing []string   `json:"existing"`
+		Updates  [][]string `json:"updates"`
+	}
+	const text = `{"existing":["a"],"updates":[["b","a"]]}`
+	for _, given := range []any{
+		text, []byte(text), fawn.Object{"existing": []string{"a"}, "updates": [][]string{{"b", "a"}}},
+		document{[]string{"a"}, [][]string{{"b", "a"}}},
+	} {
+		merged, err := fawn.Reduce("artifacts", given)
+		if err != nil || string(merged) != `["a","b"]` {
+			t.Errorf("%T: %s, %v", given, merged, err)
+		}
+	}
+	if _, err := fawn.Reduce("artifacts", func() {}); err == nil {
+		t.Error("a function became JSON")
+	}
+	// Text passes as it is, whatever is wrong with it; the library says what.
+	for text, code := range map[string]fawn.Code{
+		"": fawn.ErrJSONSyntax, "{": fawn.ErrJSONSyntax, "\xff{}": fawn.ErrNotUTF8, "[]": fawn.ErrWrongType,
+		strings.Repeat("[", 200): fawn.ErrJSONDepth,
+	} {
+		if _, err := fawn.ConvertMessages(text); !errors.Is(err, code) {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+	if _, err := fawn.ConvertMessages(nil); !errors.Is(err, fawn.ErrMissingMember) {
+		t.Errorf("nil: %v", err)
+	}
+	converted, err := fawn.ConvertMessages(fawn.Object{"messages": []string{"hi"}})
+	if err != nil || unmarshal[[]fawn.Message](t, converted)[0].Text() != "hi" {
+		t.Errorf("%s, %v", converted, err)
+	}
+}
+
+func TestTheLibraryAboutItself(t *testing.T) {
+	if !regexp.MustCompile(`^\d+\.\d+\.\d+`).MatchString(fawn.Version()) || fawn.ABIVersion() != 1 {
+		t.Errorf("version %s, ABI %d", fawn.Version(), fawn.ABIVersion())
+	}
+	if _, err := fawn.Describe("no such topic"); !errors.Is(err, fawn.ErrUnknownVariant) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The Err... constants are the library's list, no code more and none less, and StatusName knows their numbers.
+func TestCodesAreTheLibrarysList(t *testing.T) {
+	list := unmarshal[struct {
+		Errors []struct {
+			Code   string
+			Status int
+		}
+	}](t, must(fawn.Describe("errors")))
+	var theirs, ours []string
+	for _, e := range list.Errors {
+		theirs = append(theirs, e.Code)
+		if name := "FAWN_ERR_" + strings.ToUpper(e.Code); fawn.StatusName(e.Status) != name {
+			t.Errorf("%d is %s, not %s", e.Status, fawn.StatusName(e.Status), name)
+		}
+	}
+	file := must(parser.ParseFile(token.NewFileSet(), "codes.go", nil, 0))
+	ast.Inspect(file, func(node ast.Node) bool {
+		if literal, ok := node.(*ast.BasicLit); ok && literal.Value != `"gone"` && !strings.Contains(literal.Value, " ") {
+			ours = append(ours, strings.Trim(literal.Value, `"`))
+		}
+		return true
+	})
+	slices.Sort(theirs)
+	slices.Sort(ours)
+	if !slices.Equal(theirs, ours) {
+		t.Errorf("library: %v\nbinding: %v", theirs, ours)
+	}
+}

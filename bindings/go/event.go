@@ -1,0 +1,118 @@
+// Events: what happened, as the library tells it.
+
+package fawn
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Types of events. New versions may add to them: ignore what you do not know.
+const (
+	// EventRunStart is the first event of a run; data [RunStart].
+	EventRunStart = "run_start"
+	// EventMessageDelta is a piece of a reply; data [MessageDelta].
+	EventMessageDelta = "message_delta"
+	// EventModelAttempt says that an attempt of a model call failed; data [ModelAttempt].
+	EventModelAttempt = "model_attempt"
+	// EventStreamReset says that what was streamed of a message is void; data [StreamReset].
+	EventStreamReset = "stream_reset"
+	// EventMessage is a whole message, stored; data [MessageStored].
+	EventMessage = "message"
+	// EventUpdate is all that a node wrote, stored; data [Update].
+	EventUpdate = "update"
+	// EventValues is the whole state after a step; data [Values].
+	EventValues = "values"
+	// EventUsage counts tokens; data [UsageReport].
+	EventUsage = "usage"
+	// EventCheckpoint says that a step is stored; data [Checkpoint].
+	EventCheckpoint = "checkpoint"
+	// EventHostCall asks the host for something; data [HostCall].
+	EventHostCall = "host_call"
+	// EventHostCallCancelled says that an answer is of no use any more; data [HostCallCancelled].
+	EventHostCallCancelled = "host_call_cancelled"
+	// EventCustom is what a tool emitted; data [Custom].
+	EventCustom = "custom"
+	// EventGap says that a lossy queue dropped events; data [Gap].
+	EventGap = "gap"
+	// EventLog is a warning of the library; data [Log].
+	EventLog = "log"
+	// EventRunEnd is the last event of a run; data [Result].
+	EventRunEnd = "run_end"
+)
+
+// Event is something that happened.
+type Event struct {
+	// Seq grows strictly within a run.
+	Seq uint64
+	// RunID is the run that it happened in; empty for events of no run.
+	RunID string
+	// ThreadID is the thread of the run; empty for events of no run.
+	ThreadID string
+	// Type says what happened, and what Data is.
+	Type string
+	// At is when.
+	At time.Time
+	// Raw is the whole event as the library wrote it. It shares memory with events that were taken with it: do not change
+	// it, and copy it if you keep it for long.
+	Raw json.RawMessage
+
+	data json.RawMessage
+}
+
+// RawData is the member "data" as the library wrote it, a part of Raw.
+func (e *Event) RawData() json.RawMessage { return e.data }
+
+// Decode reads the event's data into a value of yours, as json.Unmarshal does.
+func (e *Event) Decode(into any) error { return json.Unmarshal(e.data, into) }
+
+// Data reads the event's data: a pointer to the type that the event's type names, made for a type switch.
+//
+//	switch data := event.Data().(type) {
+//	case *fawn.MessageDelta:
+//		fmt.Print(data.Text)
+//	case *fawn.Result:
+//		fmt.Println(data.Status)
+//	}
+//
+// Of a type that is not known, or of a shape that this version cannot read, it is the json.RawMessage itself.
+func (e *Event) Data() any {
+	var data any
+	switch e.Type {
+	case EventRunStart:
+		data = new(RunStart)
+	case EventMessageDelta:
+		data = new(MessageDelta)
+	case EventMessage:
+		data = new(MessageStored)
+	case EventUpdate:
+		data = new(Update)
+	case EventValues:
+		data = new(Values)
+	case EventUsage:
+		data = new(UsageReport)
+	case EventCheckpoint:
+		data = new(Checkpoint)
+	case EventHostCall:
+		data = new(HostCall)
+	case EventHostCallCancelled:
+		data = new(HostCallCancelled)
+	case EventCustom:
+		data = new(Custom)
+	case EventGap:
+		data = new(Gap)
+	case EventLog:
+		data = new(Log)
+	case EventRunEnd:
+		data = new(Result)
+	default:
+		return e.data
+	}
+	if json.Unmarshal(e.data, data) != nil {
+		return e.data
+	}
+	if result, ok := data.(*Result); ok {
+		result.raw = e.data
+	}
+	return data
+}

@@ -1,0 +1,3 @@
+module fawn/bindings/go
+
+go 1.24

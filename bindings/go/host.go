@@ -1,0 +1,187 @@
+// What a program does for an agent: its tools, and its model if the program is the model too.
+
+package fawn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"fawn/bindings/go/internal/cabi"
+)
+
+// HostFunc is a function of yours that an agent calls: a tool, or the model.
+//
+// Each call runs on a goroutine of its own and may take as long as it wants. The context has the values of the one that
+// the run was started with; it ends when the answer is of no use any more: the call's deadline has passed, or the run was
+// cancelled or ended. The arguments are JSON and must not be changed.
+//
+// A tool's answer is what the model reads: text, a list of content blocks, anything that can become JSON, or an [Answer]. A
+// model's answer is text or a [Reply]. An error is told to the model, as is a panic; the program goes on. What a function
+// answers after its context has ended is kept if it did its work and the library can still take it; its errors are not.
+type HostFunc func(ctx context.Context, args json.RawMessage) (any, error)
+
+// Typed makes a HostFunc of a function whose arguments are a Go value. Arguments that do not fit it are an error, which the
+// model reads.
+func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFunc {
+	return func(ctx context.Context, text json.RawMessage) (any, error) {
+		var args Args
+		if err := json.Unmarshal(text, &args); err != nil {
+			return nil, fmt.Errorf("the arguments do not fit: %w", err)
+		}
+		return f(ctx, args)
+	}
+}
+
+// Host is something that a program brings into an assembly: a [Tool] or a [Model].
+type Host interface {
+	declare(to *funcs) (json.RawMessage, error)
+}
+
+// Tool is a function that the agent may call.
+type Tool struct {
+	// Name is what the model calls it: 1 to 64 characters of A-Z a-z 0-9 _ -.
+	Name string
+	// Description says what it does, for the model.
+	Description string
+	// Parameters is a JSON Schema of the arguments object, as a document. Nil: no arguments.
+	Parameters any
+	// Deadline is how long a call may take. 0: ten minutes.
+	Deadline time.Duration
+	// ReturnDirect says that the answer ends the run.
+	ReturnDirect bool
+	// Func does it. Nil: calls come as events, to be answered by [Runtime.Finish].
+	Func HostFunc
+}
+
+func (t Tool) declare(to *funcs) (json.RawMessage, error) {
+	declaration := Object{"name": t.Name}
+	if t.Description != "" {
+		declaration["description"] = t.Description
+	}
+	if t.Parameters != nil {
+		text, err := encode(t.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		declaration["parameters"] = json.RawMessage(text)
+	}
+	if t.Deadline != 0 {
+		declaration["deadline_ms"] = milliseconds(t.Deadline)
+	}
+	if t.ReturnDirect {
+		declaration["return_direct"] = true
+	}
+	if t.Func != nil {
+		if to.tools == nil {
+			to.tools = make(map[string]HostFunc)
+		}
+		to.tools[t.Name] = t.Func
+	}
+	return json.Marshal(declaration)
+}
+
+// Model is a model that the program itself is. Its function gets {"system", "messages", "tools", "tool_choice"}, with the
+// messages in canonical form, and answers text or a [Reply]; what it passes to [Emit], a [Delta], streams.
+type Model struct {
+	// Name is told to the function's host call, so that one function can be several models. May be empty.
+	Name string
+	// Deadline is how long one reply may take. 0: ten minutes.
+	Deadline time.Duration
+	// Func answers.
+	Func HostFunc
+}
+
+func (m Model) declare(to *funcs) (json.RawMessage, error) {
+	declaration := Object{"provider": "host"}
+	if m.Name != "" {
+		declaration["model"] = m.Name
+	}
+	if m.Deadline != 0 {
+		declaration["deadline_ms"] = milliseconds(m.Deadline)
+	}
+	to.model = m.Func
+	return json.Marshal(declaration)
+}
+
+// milliseconds rounds up, so that a short deadline does not become none.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+// Answer is a tool's answer that says more than its content.
+type Answer struct {
+	// Content is what the model reads: text, a list of content blocks, or anything that can become JSON.
+	Content any `json:"content"`
+	// Artifact is kept with the message, for the host and not for the model.
+	Artifact any `json:"artifact,omitempty"`
+	// Update writes to channels of the thread.
+	Update any `json:"update,omitempty"`
+	// EndRun ends the run after this step.
+	EndRun bool `json:"end_run,omitempty"`
+}
+
+// Reply is a model's answer that says more than its text.
+type Reply struct {
+	// Content is text, or a list of content blocks.
+	Content any `json:"content"`
+	// ToolCalls are the tools that the model wants called.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// Usage counts tokens.
+	Usage *Usage `json:"usage,omitempty"`
+	// Reasoning is what the model thought.
+	Reasoning string `json:"reasoning,omitempty"`
+	// ResponseMetadata is kept with the message.
+	ResponseMetadata map[string]any `json:"response_metadata,omitempty"`
+}
+
+// Delta is a piece of a model's reply, for [Emit].
+type Delta struct {
+	// Text is a piece of the text.
+	Text string `json:"text,omitempty"`
+	// Reasoning is a piece of the reasoning.
+	Reasoning string `json:"reasoning,omitempty"`
+	// ToolCall is a piece of a tool call.
+	ToolCall *ToolCallDelta `json:"tool_call,omitempty"`
+}
+
+// CallInfo tells a [HostFunc] about the call that it is in; ok is false outside of one.
+func CallInfo(ctx context.Context) (call HostCall, ok bool) {
+	in, ok := ctx.Value(callKey{}).(*callInFlight)
+	if !ok {
+		return HostCall{}, false
+	}
+	return *in.call, true
+}
+
+// Emit adds to the answer of the call that a [HostFunc] is in: a model's [Delta], or anything at all as a tool's progress,
+// which comes out as an event of type custom if the run was asked for those. The part is a value, as answers are: a string is
+// text and not JSON.
+//
+// It waits while the run is behind, as long as the context lasts. [ErrGone]: the call is over, stop working on it.
+func Emit(ctx context.Context, part any) error {
+	in, ok := ctx.Value(callKey{}).(*callInFlight)
+	if !ok {
+		return &Error{Code: ErrArgument, Status: -101, Message: "Emit wants the context of a host function"}
+	}
+	text, err := json.Marshal(part)
+	if err != nil {
+		return err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		status, object := cabi.CallEmit(in.runtime.handle, in.call.CallID, view(text))
+		if status == cabi.OK {
+			return nil
+		}
+		err := failure(status, object)
+		if !isCode(err, ErrBehind) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}

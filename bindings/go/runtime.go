@@ -1,0 +1,106 @@
+// Runtimes: configuration, store, models, and what all objects belong to.
+
+package fawn
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"sync"
+
+	"fawn/bindings/go/internal/cabi"
+)
+
+// Runtime is configuration, store and capacity. Threads, assemblies, queues and runs belong to one.
+type Runtime struct {
+	object
+	drive sync.Once
+}
+
+// NewRuntime makes a runtime (schema "runtime_config"). Nil keeps threads in memory and drives runs with two OS threads of
+// the library's own.
+func NewRuntime(config any) (*Runtime, error) {
+	text, err := encode(config)
+	if err != nil {
+		return nil, err
+	}
+	handle, status, object := cabi.RuntimeNew(text)
+	if status != cabi.OK {
+		return nil, failure(status, object)
+	}
+	r := &Runtime{}
+	r.keep("runtime", handle, caller(), cabi.RuntimeFree)
+	return r, nil
+}
+
+// Submit does something that is rarely needed: {"op": "delete_thread", "thread_id": "..."}.
+func (r *Runtime) Submit(ctx context.Context, op any) (json.RawMessage, error) {
+	defer runtime.KeepAlive(r)
+	text, err := encode(op)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return answer(cabi.RuntimeSubmit(r.handle, text))
+}
+
+// Stats are facts and figures: runs, queues, host calls that wait, living handles. Works after a shutdown too.
+func (r *Runtime) Stats() (json.RawMessage, error) {
+	defer runtime.KeepAlive(r)
+	return answer(cabi.RuntimeStats(r.handle))
+}
+
+// Shutdown cancels the runtime's runs, ends open host calls, saves what is to be saved, closes its queues, and waits for all
+// that. When the context ends first its error is returned, and the runtime goes on going down. From the first call on
+// everything else answers [ErrClosed], but for reading what is left.
+func (r *Runtime) Shutdown(ctx context.Context) (json.RawMessage, error) {
+	defer runtime.KeepAlive(r)
+	return wait(ctx, func(timeoutMS int64) (int32, []byte) { return cabi.RuntimeShutdown(r.handle, timeoutMS) })
+}
+
+// Close frees the runtime. It does not wait: runs that are in flight are cancelled behind the scenes. Threads, assemblies,
+// queues and runs answer [ErrClosed] from now on, and still want closing.
+func (r *Runtime) Close() error { return r.object.Close() }
+
+// Emit adds to the answer of a host call before it is finished. It is for calls that you answer yourself, see
+// [Runtime.Finish]; a [HostFunc] calls [Emit].
+func (r *Runtime) Emit(callID uint64, part any) error {
+	defer runtime.KeepAlive(r)
+	text, err := encode(part)
+	if err != nil {
+		return err
+	}
+	return check(cabi.CallEmit(r.handle, callID, text))
+}
+
+// Finish answers a host call, now or in an hour: {"ok": ...} or {"error": {"message": "..."}} (schema "call_answer"). It is
+// for calls of tools that have no Func, which come as events of type host_call. [ErrGone]: the call is over.
+func (r *Runtime) Finish(callID uint64, reply any) error {
+	defer runtime.KeepAlive(r)
+	text, err := encode(reply)
+	if err != nil {
+		return err
+	}
+	return check(cabi.CallFinish(r.handle, callID, text))
+}
+
+// startDriving gives the library one OS thread to work on, which a runtime with "workers": 0 needs as long as nobody is
+// inside a Take or a Wait. The library does not say whether a runtime is of that kind, so every runtime with runs gets
+// one; with workers it sleeps.
+func (r *Runtime) startDriving() {
+	r.drive.Do(func() {
+		queue, status, _ := cabi.QueueNew(r.handle, "{}")
+		if status != cabi.OK {
+			return // closed; the start that asked for driving is going to fail
+		}
+		// The goroutine must not hold the runtime, or a forgotten one would never be collected. It ends with the runtime.
+		go func() {
+			for status := int32(cabi.OK); status == cabi.OK || status == cabi.Interrupted; {
+				status, _ = cabi.QueueTake(queue, -1, 0)
+			}
+			cabi.QueueFree(queue)
+		}()
+	})
+}

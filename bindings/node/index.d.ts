@@ -1,0 +1,279 @@
+// The types of fawn for Node.js. The payloads' own types are in types/payloads.d.ts, generated from include/schema.
+
+import type {
+  AssemblyConfig,
+  CallAnswer,
+  ConvertAnswer,
+  ConvertInput,
+  ErrorObject,
+  EventObject,
+  HostToolConfig,
+  ModelConfig,
+  NamedModel,
+  QueueConfig,
+  ReduceInput,
+  RunOp,
+  RunOpAnswer,
+  RunRequest,
+  RunResult,
+  RuntimeConfig,
+  RuntimeOp,
+  RuntimeStats,
+  ShutdownAnswer,
+  ThreadHistory,
+  ThreadHistoryQuery,
+  ThreadOpen,
+  ThreadState,
+  ThreadStateQuery,
+  ThreadUpdate,
+  ThreadUpdateAnswer,
+} from './types/payloads.js';
+
+export type * from './types/payloads.js';
+
+/** JSON text, which goes to the library as it is: a string, or the UTF-8 bytes of one. */
+export type JsonText = string | Uint8Array;
+
+/** What a function of the host gets besides the arguments. */
+export interface CallContext {
+  /** Aborts when the answer is of no use any more: the run was cancelled, the deadline passed. The reason is a FawnError. */
+  readonly signal: AbortSignal;
+  /**
+   * A tool: tells of progress, as `custom` events. A model: streams its reply, `{ text }`, `{ reasoning }` or `{ tool_call }`.
+   * Resolves when the part was taken, which is at once unless the run is behind: await it to go no faster than the run.
+   * `false`: the call is over.
+   */
+  readonly emit: (part: unknown) => Promise<boolean>;
+  readonly kind: string;
+  /** The tool or the model. */
+  readonly name: string;
+  readonly callId: number;
+  /** The model's id of a tool call. */
+  readonly toolCallId: string | undefined;
+  /** How long the answer may take, from when the call was made. */
+  readonly deadlineMs: number;
+  /** The same whenever the same question is asked again, also after a restart. */
+  readonly idempotencyKey: string;
+  readonly runId: string;
+  readonly threadId: string;
+}
+
+/**
+ * A tool of the host. What it returns is the answer: text or any JSON, or an object with `content` and, if wanted, `artifact`,
+ * `update` and `end_run`. What it throws becomes the answer too: the model reads the message.
+ */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are what the tool's schema says
+export type ToolFunction = (args: any, context: CallContext) => unknown;
+
+/**
+ * A model of the host. It gets `system`, `messages`, `tools` and `tool_choice`, and returns text or an object with `content`,
+ * `tool_calls`, `usage`.
+ */
+export type ModelFunction = (
+  request: { system: string | null; messages: import('./types/payloads.js').Message[]; tools: unknown[]; tool_choice: unknown },
+  context: CallContext,
+) => unknown;
+
+/** A tool with the function that runs it. */
+export type Tool = HostToolConfig & { execute?: ToolFunction };
+
+type WithExecute<Model> = Model extends { provider: 'host' } ? Model & { execute?: ModelFunction } : Model;
+
+/** An assembly's configuration; functions of the host may stand beside what they answer. */
+export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
+  model: string | WithExecute<ModelConfig>;
+  tools?: Tool[];
+};
+
+/** A runtime's configuration; host models may have their functions. */
+export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithExecute<NamedModel>[] };
+
+/** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
+export interface HostFunctions {
+  tools?: Record<string, ToolFunction>;
+  model?: ModelFunction;
+}
+
+export interface Waiting {
+  /** Ends the waiting, which rejects with the signal's reason. What is waited for goes on. */
+  signal?: AbortSignal;
+}
+
+/** A runtime: configuration, store, models. Everything else belongs to one. */
+export class Runtime {
+  /**
+   * Makes one. Throws a FawnError, as everything here does when the library refuses.
+   *
+   * With `workers: 0` the library has no OS threads of its own; this thread then does its work between two turns of the event
+   * loop while something is pending, and looks at least each 10 milliseconds. Leave `workers` out for models over HTTP.
+   */
+  constructor(config?: HostRuntimeConfig | JsonText);
+  /** Composes an agent. */
+  assembly(config: AgentConfig | JsonText, functions?: HostFunctions): Assembly;
+  /** Opens a thread, or begins one. With SQLite this reads the file, here and now. */
+  thread(open?: ThreadOpen | JsonText): Thread;
+  /** Makes a queue, for the events of several runs and of the runtime. A run alone needs none. */
+  queue(config?: QueueConfig | JsonText): Queue;
+  /** Does something that is rarely needed, such as deleting a thread. */
+  submit(op: RuntimeOp | JsonText): Record<string, unknown>;
+  submitText(op: RuntimeOp | JsonText): string;
+  stats(): RuntimeStats;
+  statsText(): string;
+  /** Adds to the answer of a host call that was taken from a Queue. `false`: the call is over. */
+  emit(callId: number, part: unknown): boolean;
+  /** Answers a host call that was taken from a Queue. `false`: the call is over. */
+  finish(callId: number, answer: CallAnswer | JsonText): boolean;
+  /** Cancels all runs and resolves when they have ended; `null`: the time was up. From now on only what is left can be read. */
+  shutdown(options?: Waiting & { timeoutMs?: number }): Promise<ShutdownAnswer | null>;
+  shutdownText(options?: Waiting & { timeoutMs?: number }): Promise<string | null>;
+  /** Frees it at once. Runs in flight are cancelled behind the scenes. May be called again. */
+  close(): void;
+  [Symbol.dispose](): void;
+  /** Shuts down, waits for that, and frees. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** An agent: a model, a prompt, tools and middleware, composed once. Made by Runtime.assembly. */
+export class Assembly {
+  private constructor();
+  /** What it turned out to be; `null` for a bare graph. */
+  descriptor(): unknown;
+  descriptorText(): string;
+  /**
+   * Sets the agent to work on a thread.
+   *
+   * Without `queue` the run has a queue of its own: the assembly's functions are called, and the run can be iterated. With one,
+   * everything comes through that queue, host calls included (see `serve`). `null`: nobody listens.
+   * `signal`: cancels the run; its result then has the status `interrupted`.
+   */
+  start(thread: Thread, request: RunRequest | JsonText, options?: { queue?: Queue | null; signal?: AbortSignal }): Run;
+  /** Calls the function that a `host_call` event from a Queue asks for, and answers. Resolves when that is done. */
+  serve(event: FawnEvent): Promise<void>;
+  /** Frees it; runs go on. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+/** One conversation and its state. Made by Runtime.thread. Its calls read or write the store here and now. */
+export class Thread {
+  private constructor();
+  /** Writes to channels as one checkpoint: all of it or nothing. */
+  update(update: ThreadUpdate | JsonText): ThreadUpdateAnswer;
+  updateText(update: ThreadUpdate | JsonText): string;
+  /** The values of the channels, and the checkpoint they are of. */
+  state(query?: ThreadStateQuery | JsonText): ThreadState;
+  stateText(query?: ThreadStateQuery | JsonText): string;
+  /** The checkpoints, newest first. */
+  history(query?: ThreadHistoryQuery | JsonText): ThreadHistory;
+  historyText(query?: ThreadHistoryQuery | JsonText): string;
+  /** Lets go. What the store holds stays. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+export interface TakeOptions extends Waiting {
+  /** At most so many events; 0: all that are there. Default 256. */
+  max?: number;
+  /** How long to wait; 0: not at all. Default: for ever. */
+  timeoutMs?: number;
+}
+
+/** Events of several runs and of the runtime, as one stream. Made by Runtime.queue. */
+export class Queue implements AsyncIterable<FawnEvent> {
+  private constructor();
+  /** Takes events, oldest first. None: the time was up, or interrupt() was called. `null`: closed, nothing will come. */
+  take(options?: TakeOptions): Promise<FawnEvent[] | null>;
+  /** The same as the library's text, a JSON array; `''` for none. Nothing in it was looked at. */
+  takeText(options?: TakeOptions): Promise<string | null>;
+  /** Ends one take early: one that waits now, or else the next. */
+  interrupt(): void;
+  /** Events until the queue is closed. */
+  [Symbol.asyncIterator](): AsyncGenerator<FawnEvent, void, undefined>;
+  /** Frees it. What is in it is lost, its open host calls fail. */
+  close(): void;
+  [Symbol.dispose](): void;
+}
+
+/** One execution of an agent on a thread. Made by Assembly.start. Keeps the process alive until it ends; see unref. */
+export class Run implements AsyncIterable<FawnEvent> {
+  private constructor();
+  /** How it ended. A run that failed is a result too: look at `status` and `error`. */
+  result(options?: Waiting): Promise<RunResult>;
+  resultText(options?: Waiting): Promise<string>;
+  /**
+   * Its events, the last being `run_end`, if it was started without a queue. Leaving the loop does not end the run. Some
+   * thousand events wait for whoever comes late; then the run is held back, or, while only `result` is awaited, they are dropped.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<FawnEvent>;
+  /** Asks it to end; `false`: it has ended already. What has arrived of a reply is kept. */
+  cancel(reason?: string): boolean;
+  submit(op: RunOp | JsonText): RunOpAnswer;
+  submitText(op: RunOp | JsonText): string;
+  ref(): this;
+  /** Lets the process end although the run goes on. */
+  unref(): this;
+  /** Lets go: the run goes on, its events are dropped. A run that has ended needs no close. */
+  close(): void;
+  [Symbol.dispose](): void;
+  /** Ends the run, waits for its end, and lets go. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** An event: `type` tells what `data` is. More types may come. */
+export type FawnEvent = EventObject & {
+  /** The event's JSON as the library wrote it, byte for byte. */
+  readonly text: string;
+};
+export const FawnEvent: { prototype: FawnEvent; [Symbol.hasInstance](value: unknown): value is FawnEvent };
+
+/** What the library refuses, as an Error; `cause` is what lay behind it, outermost first. */
+export class FawnError extends Error {
+  /** Makes one of an error object, such as a failed run's `result.error`. */
+  constructor(object: ErrorObject | Record<string, unknown>);
+  /** From a closed list, for programs. */
+  code: ErrorObject['code'];
+  status: number;
+  /** JSON pointer into what was passed. */
+  path: string | undefined;
+  /** Whether the same call may succeed later. */
+  retryable: boolean;
+  cause?: string[];
+  /** The error object's JSON as the library wrote it. */
+  readonly text: string;
+}
+
+/** The version of the library. */
+export function version(): string;
+/** The version of the ABI that the library serves. */
+export function abiVersion(): number;
+/** The name of a status as it stands in fawn.h. */
+export function statusName(status: number): string;
+/** What the library says about itself: "index", "build", "errors", "schemas", "schema/NAME", "handles". */
+export function describe(topic?: string): unknown;
+export function describeText(topic?: JsonText): string;
+/** Folds updates into the value of a channel: the state's reducers, without a runtime. */
+export function reduce(channel: string, input: ReduceInput | JsonText): unknown;
+export function reduceText(channel: JsonText, input: ReduceInput | JsonText): string;
+/** Brings messages into canonical form. */
+export function convertMessages(input: ConvertInput | JsonText): ConvertAnswer;
+export function convertMessagesText(input: ConvertInput | JsonText): string;
+
+declare const fawn: {
+  Runtime: typeof Runtime;
+  Assembly: typeof Assembly;
+  Thread: typeof Thread;
+  Queue: typeof Queue;
+  Run: typeof Run;
+  FawnEvent: typeof FawnEvent;
+  FawnError: typeof FawnError;
+  version: typeof version;
+  abiVersion: typeof abiVersion;
+  statusName: typeof statusName;
+  describe: typeof describe;
+  describeText: typeof describeText;
+  reduce: typeof reduce;
+  reduceText: typeof reduceText;
+  convertMessages: typeof convertMessages;
+  convertMessagesText: typeof convertMessagesText;
+};
+export default fawn;

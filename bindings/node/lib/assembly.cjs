@@ -1,0 +1,56 @@
+'use strict';
+// Assembly: a model, a prompt, tools and middleware, composed once; with the functions of the host that it calls.
+
+const addon = require('./addon.cjs');
+const forgotten = require('./forgotten.cjs');
+const { serve } = require('./call.cjs');
+const { startRun } = require('./run.cjs');
+const { split } = require('./functions.cjs');
+const { toText } = require('./text.cjs');
+require('./dispose.cjs');
+
+class Assembly {
+  #core;
+  #runtime;
+
+  /** For Runtime.assembly. */
+  constructor(runtimeCore, runtime, config, functions) {
+    const { config: given, tools, model } = split(config, functions, runtimeCore.models);
+    const handle = addon.assemblyNew(runtimeCore.handle, toText(given));
+    this.#core = { handle, runtime: runtimeCore, tools, model };
+    // The runtime is not forgotten while something of it is in use.
+    this.#runtime = runtime;
+    forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));
+  }
+
+  /** What it turned out to be; null for a bare graph. */
+  descriptor() {
+    return JSON.parse(this.descriptorText());
+  }
+
+  descriptorText() {
+    return addon.assemblyDescriptor(this.#core.handle);
+  }
+
+  /** Sets the agent to work on a thread. */
+  start(thread, request, options) {
+    return startRun(this.#core, thread, request, options);
+  }
+
+  /** Runs the function that a host call asks for, and answers the call. For events that were taken from a Queue. */
+  serve(event) {
+    return serve(this.#core, event, this.#core.runtime.calls);
+  }
+
+  /** Frees it. Runs that were started with it go on. */
+  close() {
+    forgotten.unwatch(this);
+    addon.release(this.#core.handle);
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
+}
+
+module.exports = { Assembly };

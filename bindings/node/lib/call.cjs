@@ -1,0 +1,158 @@
+'use strict';
+// Host calls: a function of the host works on one, may tell of its progress, and its value or its error is the answer.
+
+const addon = require('./addon.cjs');
+const status = require('./status.cjs');
+const { errorOf } = require('./error.cjs');
+
+/** How long an emit that the run was not ready for waits until it is tried again, in milliseconds. */
+const BEHIND_MS = 5;
+const ACCEPTED = Promise.resolve(true);
+const REFUSED = Promise.resolve(false);
+
+/** One host call that a function works on. */
+class HostCall {
+  constructor(runtime, event) {
+    this.runtime = runtime;
+    this.event = event;
+    this.id = event.data.call_id;
+    this.controller = undefined;
+    /** Why the answer is of no use any more. */
+    this.reason = undefined;
+    /** Parts that wait for room, oldest first. */
+    this.behind = [];
+    /** Resolves when there are none. */
+    this.flushed = undefined;
+  }
+
+  get signal() {
+    if (this.controller === undefined) {
+      this.controller = new AbortController();
+      if (this.reason !== undefined) this.controller.abort(this.reason);
+    }
+    return this.controller.signal;
+  }
+
+  cancel(code) {
+    this.reason ??= errorOf(code, `the host call is over: ${code}`);
+    this.controller?.abort(this.reason);
+  }
+
+  emit(part) {
+    let text;
+    try {
+      text = JSON.stringify(part) ?? 'null';
+      if (this.flushed === undefined) return this.tell(text) ? ACCEPTED : REFUSED;
+    } catch (error) {
+      if (error.code !== 'behind') return Promise.reject(error);
+      this.flushed = this.flush();
+    }
+    return new Promise((resolve, reject) => this.behind.push({ text, resolve, reject }));
+  }
+
+  tell(text) {
+    const isOpen = addon.callEmit(this.runtime.handle, this.id, text) !== status.GONE;
+    this.runtime.poller.poke();
+    return isOpen;
+  }
+
+  async flush() {
+    do {
+      await new Promise((resolve) => setTimeout(resolve, BEHIND_MS));
+      while (this.behind.length > 0) {
+        const { text, resolve, reject } = this.behind[0];
+        try {
+          resolve(this.tell(text));
+        } catch (error) {
+          if (error.code === 'behind') break;
+          reject(error);
+        }
+        this.behind.shift();
+      }
+    } while (this.behind.length > 0);
+    this.flushed = undefined;
+  }
+
+  /** Answers, after what was emitted. */
+  async finish(text) {
+    if (this.flushed !== undefined) await this.flushed;
+    try {
+      addon.callFinish(this.runtime.handle, this.id, text);
+    } finally {
+      this.runtime.poller.poke();
+    }
+  }
+}
+
+/** What a function gets besides the arguments. */
+class CallContext {
+  #call;
+
+  constructor(call) {
+    const { data, run_id, thread_id } = call.event;
+    this.#call = call;
+    this.kind = data.kind;
+    this.name = data.name;
+    this.callId = data.call_id;
+    this.toolCallId = data.tool_call_id ?? undefined;
+    this.deadlineMs = data.deadline_ms;
+    this.idempotencyKey = data.idempotency_key;
+    this.runId = run_id;
+    this.threadId = thread_id;
+  }
+
+  /** Aborts when the answer is of no use any more. Made when it is first looked at, since most functions do not. */
+  get signal() {
+    return this.#call.signal;
+  }
+
+  /** Tells of progress, or streams a model's reply. A function of its own, to be taken apart: `({ emit }) => …`. */
+  get emit() {
+    return (part) => this.#call.emit(part);
+  }
+}
+
+/** The function of an assembly that a host call asks for, if it has one. */
+function functionOf(assembly, { kind, name }) {
+  return kind === 'model' ? assembly.model : assembly.tools.get(name);
+}
+
+/** The text of an answer that says why there is none. */
+function refusal(error) {
+  const message = error instanceof Error ? error.message || error.name : String(error);
+  return JSON.stringify({ error: { message } });
+}
+
+/** Runs a function on a host call, and answers with what it returns or throws. Never rejects. Meanwhile the call is in `calls`. */
+async function serve(assembly, event, calls) {
+  const { runtime } = assembly;
+  const call = new HostCall(runtime, event);
+  const run = functionOf(assembly, event.data);
+  calls.set(call.id, call);
+  let text;
+  try {
+    if (run === undefined) throw new Error(`the host has no function for the ${event.data.kind} ${event.data.name}`);
+    text = `{"ok":${JSON.stringify(await run(event.data.args, new CallContext(call))) ?? 'null'}}`;
+  } catch (error) {
+    text = refusal(error);
+  }
+  try {
+    await call.finish(text);
+  } catch (error) {
+    // The runtime is gone, so nobody waits. Anything else is an answer that the library does not take: the run hears of it, and
+    // so does whoever wrote the function.
+    if (error.code !== 'handle' && error.code !== 'closed') {
+      process.emitWarning(error);
+      await call.finish(refusal(error)).catch(() => {});
+    }
+  } finally {
+    calls.delete(call.id);
+  }
+}
+
+/** Tells the function that works on a call that its answer is of no use any more. */
+function cancelled(calls, { call_id, reason }) {
+  calls.get(call_id)?.cancel(reason);
+}
+
+module.exports = { serve, cancelled };

@@ -1,0 +1,176 @@
+'use strict';
+// Runtime: configuration, store, models. Assemblies, threads, queues and runs belong to one.
+
+const addon = require('./addon.cjs');
+const status = require('./status.cjs');
+const forgotten = require('./forgotten.cjs');
+const hub = require('./hub.cjs');
+const { onAbort } = require('./aborting.cjs');
+const { Assembly } = require('./assembly.cjs');
+const { Poller } = require('./poller.cjs');
+const { Queue } = require('./queue.cjs');
+const { splitModel } = require('./functions.cjs');
+const { Thread } = require('./thread.cjs');
+const { fromText, toText } = require('./text.cjs');
+require('./dispose.cjs');
+
+/** A shutdown of a driven runtime may do its work for so long at a time, in milliseconds, since nobody else would. */
+const DRIVE_MS = 10;
+
+/** What a runtime's objects share. It outlives the Runtime that the host holds. */
+class RuntimeCore {
+  constructor(handle, isDriven, models) {
+    this.handle = handle;
+    this.isOpen = true;
+    /** Closed by hand: what belongs to it may be left to the garbage collector without a warning. */
+    this.wasClosed = false;
+    /** Nobody but this thread drives it. */
+    this.isDriven = isDriven;
+    /** Functions of the host models that the configuration names. */
+    this.models = models;
+    this.poller = new Poller(isDriven);
+    /** Host calls from queues that functions work on, by call id. */
+    this.calls = new Map();
+    /** Queues and runs that wait for the library; each has `runtimeClosed()`. */
+    this.waiting = new Set();
+  }
+
+  free() {
+    if (!this.isOpen) return;
+    this.isOpen = false;
+    addon.release(this.handle);
+    for (const call of this.calls.values()) call.cancel('closed');
+    // No wake-up comes any more: they have to ask.
+    for (const waiting of this.waiting) waiting.runtimeClosed();
+  }
+}
+
+class Runtime {
+  #core;
+
+  /** Makes a runtime of its configuration. */
+  constructor(config) {
+    const models = new Map();
+    let given = config;
+    if (Array.isArray(config?.models)) {
+      given = { ...config, models: config.models.map((model) => splitModel(model, (run) => models.set(model.name, run))) };
+    }
+    const text = toText(given);
+    const handle = addon.runtimeNew(text);
+    const { workers, testing } = fromText(text);
+    this.#core = new RuntimeCore(handle, (workers ?? testing?.workers) === 0, models);
+    const core = this.#core;
+    forgotten.watch(this, 'Runtime', () => (core.free(), true));
+  }
+
+  /** Composes an agent. */
+  assembly(config, functions) {
+    return new Assembly(this.#core, this, config, functions);
+  }
+
+  /** Opens a thread, or begins one. */
+  thread(open) {
+    return new Thread(this.#core, this, open);
+  }
+
+  /** Makes a queue, for events of several runs and of the runtime. */
+  queue(config) {
+    return new Queue(this.#core, this, config);
+  }
+
+  submit(op) {
+    return JSON.parse(this.submitText(op));
+  }
+
+  submitText(op) {
+    return addon.runtimeSubmit(this.#core.handle, toText(op));
+  }
+
+  stats() {
+    return JSON.parse(this.statsText());
+  }
+
+  statsText() {
+    return addon.runtimeStats(this.#core.handle);
+  }
+
+  /** Adds to the answer of a host call. False: the call is over. */
+  emit(callId, part) {
+    const done = addon.callEmit(this.#core.handle, callId, toText(part, 'null')) !== status.GONE;
+    this.#core.poller.poke();
+    return done;
+  }
+
+  /** Answers a host call. False: the call is over. */
+  finish(callId, answer) {
+    const done = addon.callFinish(this.#core.handle, callId, toText(answer, 'null')) !== status.GONE;
+    this.#core.poller.poke();
+    return done;
+  }
+
+  /** Ends all runs and waits for that without holding up the loop. */
+  async shutdown(options) {
+    const text = await this.shutdownText(options);
+    return text === null ? null : JSON.parse(text);
+  }
+
+  shutdownText({ timeoutMs = -1, signal } = {}) {
+    const { handle, isDriven, poller } = this.#core;
+    const ask = () => addon.runtimeShutdown(handle, isDriven ? DRIVE_MS : 0);
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const first = ask();
+      if (typeof first === 'string') return resolve(first);
+      if (timeoutMs === 0) return resolve(null);
+      hub.hold();
+      const settle = (how, value) => {
+        hub.release();
+        poller.remove(item);
+        clearTimeout(timer);
+        unsubscribe?.();
+        how(value);
+      };
+      const item = {
+        // Not to be forgotten meanwhile.
+        owner: this,
+        poll() {
+          try {
+            const text = ask();
+            if (typeof text !== 'string') return false;
+            settle(resolve, text);
+          } catch (error) {
+            settle(reject, error);
+          }
+          return true;
+        },
+      };
+      const timer = timeoutMs > 0 ? setTimeout(() => settle(resolve, null), timeoutMs) : undefined;
+      const unsubscribe = signal && onAbort(signal, () => settle(reject, signal.reason));
+      poller.add(item);
+    });
+  }
+
+  /** Frees the runtime at once; runs in flight are cancelled behind the scenes. */
+  close() {
+    forgotten.unwatch(this);
+    this.#core.wasClosed = true;
+    this.#core.free();
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
+
+  /** Shuts down, waits for that, and frees. */
+  async [Symbol.asyncDispose]() {
+    try {
+      await this.shutdownText();
+    } catch (error) {
+      // It was closed by hand already.
+      if (error.code !== 'handle') throw error;
+    }
+    this.close();
+  }
+}
+
+module.exports = { Runtime };

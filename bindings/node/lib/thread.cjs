@@ -1,0 +1,67 @@
+'use strict';
+// Thread: one conversation and its state. (An OS thread is always called that.)
+
+const addon = require('./addon.cjs');
+const forgotten = require('./forgotten.cjs');
+const { toText } = require('./text.cjs');
+require('./dispose.cjs');
+
+class Thread {
+  #handle;
+  #runtime;
+
+  /** For Runtime.thread. */
+  constructor(runtimeCore, runtime, open) {
+    const handle = addon.threadOpen(runtimeCore.handle, toText(open));
+    this.#handle = handle;
+    this.#runtime = runtime;
+    forgotten.watch(this, 'Thread', () => (addon.release(handle), !runtimeCore.wasClosed));
+  }
+
+  /** Writes to channels, all or nothing, as one checkpoint. */
+  update(update) {
+    return JSON.parse(this.updateText(update));
+  }
+
+  updateText(update) {
+    return addon.threadUpdate(this.#handle, toText(update));
+  }
+
+  /** The values of the channels, and the checkpoint they are of. */
+  state(query) {
+    return JSON.parse(this.stateText(query));
+  }
+
+  stateText(query) {
+    return addon.threadState(this.#handle, toText(query));
+  }
+
+  /** The checkpoints, newest first. */
+  history(query) {
+    return JSON.parse(this.historyText(query));
+  }
+
+  historyText(query) {
+    return addon.threadHistory(this.#handle, toText(query));
+  }
+
+  /** Lets go. What the store holds stays; a run in flight goes on. */
+  close() {
+    forgotten.unwatch(this);
+    addon.release(this.#handle);
+  }
+
+  [Symbol.dispose]() {
+    this.close();
+  }
+
+  /** The handle of a Thread, for the runs that are started on it. */
+  static handleOf(thread) {
+    return thread.#handle;
+  }
+}
+
+const { handleOf } = Thread;
+delete Thread.handleOf;
+
+module.exports = { Thread, handleOf };

@@ -1,0 +1,25 @@
+/* fawn_assembly. */
+#include "binding.h"
+
+/* assemblyNew(runtime, json): a handle. */
+static napi_value assembly_new(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_assembly handle;
+  fawn_buf err;
+  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = fawn_assembly_new((fawn_runtime)number_at(&c, 0), json.data, json.len, &handle, &err);
+  return made(&c, status, KIND_ASSEMBLY, handle, &err);
+}
+
+/* assemblyDescriptor(assembly) */
+static napi_value assembly_descriptor(napi_env env, napi_callback_info info) {
+  call c;
+  fawn_buf out;
+  if (!begin(env, info, &c)) return NULL;
+  int32_t status = fawn_assembly_descriptor((fawn_assembly)number_at(&c, 0), &out);
+  return answer(&c, status, &out);
+}
+
+const named_function ASSEMBLY_FUNCTIONS[] = {
+    {"assemblyNew", assembly_new}, {"assemblyDescriptor", assembly_descriptor}, {NULL, NULL}};

@@ -1,0 +1,49 @@
+/* fawn_runtime. */
+#include "binding.h"
+
+/* runtimeNew(json): a handle. */
+static napi_value runtime_new(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_runtime handle;
+  fawn_buf err;
+  if (!begin(env, info, &c) || !text_at(&c, 0, &json)) return NULL;
+  int32_t status = fawn_runtime_new(FAWN_ABI_VERSION, json.data, json.len, &handle, &err);
+  return made(&c, status, KIND_RUNTIME, handle, &err);
+}
+
+/* runtimeSubmit(runtime, json) */
+static napi_value runtime_submit(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_buf out;
+  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = fawn_runtime_submit((fawn_runtime)number_at(&c, 0), json.data, json.len, &out);
+  return answer(&c, status, &out);
+}
+
+/* runtimeStats(runtime) */
+static napi_value runtime_stats(napi_env env, napi_callback_info info) {
+  call c;
+  fawn_buf out;
+  if (!begin(env, info, &c)) return NULL;
+  int32_t status = fawn_runtime_stats((fawn_runtime)number_at(&c, 0), &out);
+  return answer(&c, status, &out);
+}
+
+/* runtimeShutdown(runtime, timeoutMs): the answer, or FAWN_TIMEOUT. Blocks the loop that long: lib/ asks for 0, or for a
+ * few milliseconds where this OS thread is the one that drives. */
+static napi_value runtime_shutdown(napi_env env, napi_callback_info info) {
+  call c;
+  fawn_buf out;
+  if (!begin(env, info, &c)) return NULL;
+  int32_t status = fawn_runtime_shutdown((fawn_runtime)number_at(&c, 0), number_at(&c, 1), &out);
+  return answer(&c, status, &out);
+}
+
+/* fawn_runtime_free is behind `release`, in text.c. */
+const named_function RUNTIME_FUNCTIONS[] = {{"runtimeNew", runtime_new},
+                                      {"runtimeSubmit", runtime_submit},
+                                      {"runtimeStats", runtime_stats},
+                                      {"runtimeShutdown", runtime_shutdown},
+                                      {NULL, NULL}};

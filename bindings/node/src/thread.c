@@ -1,0 +1,40 @@
+/* fawn_thread. */
+#include "binding.h"
+
+/* threadOpen(runtime, json): a handle. */
+static napi_value thread_open(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_thread handle;
+  fawn_buf err;
+  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = fawn_thread_open((fawn_runtime)number_at(&c, 0), json.data, json.len, &handle, &err);
+  return made(&c, status, KIND_THREAD, handle, &err);
+}
+
+/* A function of a thread that takes a text and answers one. */
+typedef int32_t (*thread_call)(fawn_thread, const char *, size_t, fawn_buf *);
+
+static napi_value ask(napi_env env, napi_callback_info info, thread_call function) {
+  call c;
+  text json;
+  fawn_buf out;
+  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = function((fawn_thread)number_at(&c, 0), json.data, json.len, &out);
+  return answer(&c, status, &out);
+}
+
+/* threadUpdate(thread, json) */
+static napi_value thread_update(napi_env env, napi_callback_info info) { return ask(env, info, fawn_thread_update); }
+
+/* threadState(thread, json) */
+static napi_value thread_state(napi_env env, napi_callback_info info) { return ask(env, info, fawn_thread_state); }
+
+/* threadHistory(thread, json) */
+static napi_value thread_history(napi_env env, napi_callback_info info) { return ask(env, info, fawn_thread_history); }
+
+const named_function THREAD_FUNCTIONS[] = {{"threadOpen", thread_open},
+                                     {"threadUpdate", thread_update},
+                                     {"threadState", thread_state},
+                                     {"threadHistory", thread_history},
+                                     {NULL, NULL}};

@@ -1,0 +1,166 @@
+// Importing, errors, closing: what holds for every object.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+import * as fawn from '../index.mjs';
+import { ask, living, open, scripted, sleep } from './support.mjs';
+
+const { FawnError, Runtime } = fawn;
+const require = createRequire(import.meta.url);
+
+test('import and require give the same objects', () => {
+  const required = require('../index.cjs');
+  assert.deepEqual(Object.keys(required).sort(), Object.keys(fawn.default).sort());
+  for (const [name, value] of Object.entries(required)) assert.equal(fawn[name], value, name);
+});
+
+test('what needs no runtime', () => {
+  assert.match(fawn.version(), /^\d+\.\d+\.\d+$/);
+  assert.equal(fawn.abiVersion(), 1);
+  assert.equal(fawn.statusName(-102), 'FAWN_ERR_HANDLE');
+  assert.equal(fawn.statusName(-9), 'FAWN_UNKNOWN');
+  assert.equal(fawn.describe('build').version, fawn.version());
+  assert.deepEqual(fawn.reduce('artifacts', { existing: ['a'], updates: [['b', 'a']] }), ['a', 'b']);
+  const [message] = fawn.convertMessages({ messages: ['hi'] });
+  assert.equal(message.content, 'hi');
+});
+
+test('every function of fawn.h is called by the addon', async () => {
+  const fs = await import('node:fs');
+  const folder = new URL('../src/', import.meta.url);
+  const include = process.env.FAWN_INCLUDE_DIR ?? new URL('../../../include', import.meta.url).pathname;
+  const header = fs.readFileSync(`${include}/fawn.h`, 'utf8').replace(/\/\*[^]*?\*\//g, '');
+  const sources = fs.readdirSync(folder).map((name) => fs.readFileSync(new URL(name, folder), 'utf8'));
+  const code = sources.join('\n').replace(/\/\*[^]*?\*\//g, '');
+  const functions = [...new Set([...header.matchAll(/\b(fawn_\w+)\(/g)].map(([, name]) => name))];
+  assert.ok(functions.length >= 31, `${functions.length} functions in the header`);
+  for (const name of functions) assert.match(code, new RegExp(`\\b${name}\\b`), name);
+});
+
+test('an error says what was wrong and where', () => {
+  const runtime = new Runtime();
+  assert.throws(
+    () => runtime.assembly({ model: { provider: 'scripted', replies: [] }, temperatur: 1 }),
+    (error) => {
+      assert.ok(error instanceof FawnError && error instanceof Error);
+      assert.equal(error.name, 'FawnError');
+      assert.equal(error.code, 'unknown_member');
+      assert.equal(error.status, -122);
+      assert.equal(error.path, '/temperatur');
+      assert.equal(error.retryable, false);
+      assert.equal(JSON.parse(error.text).message, error.message);
+      assert.match(error.stack, /basics\.test\.mjs/);
+      return true;
+    },
+  );
+  runtime.close();
+});
+
+test('an error carries what lay behind it as its cause', () => {
+  const object = { code: 'store', status: -403, message: 'no', retryable: true, cause: ['the disk is full'] };
+  const error = new FawnError(object);
+  assert.deepEqual(error.cause, object.cause);
+  assert.equal(error.retryable, true);
+  assert.deepEqual(JSON.parse(error.text), object);
+  assert.equal(error.path, undefined);
+});
+
+test('text, bytes and objects say the same', () => {
+  const runtime = new Runtime();
+  const object = { existing: [], updates: [['é', '😀', '\u2028', 'plain']] };
+  const text = JSON.stringify(object);
+  const expected = '["é","😀","\u2028","plain"]';
+  assert.deepEqual(fawn.reduce('artifacts', object), JSON.parse(expected));
+  assert.equal(fawn.reduceText('artifacts', text), expected);
+  assert.equal(fawn.reduceText('artifacts', Buffer.from(text)), expected);
+  assert.equal(fawn.reduceText('artifacts', new Uint8Array(Buffer.from(` ${text}`)).subarray(1)), expected);
+  assert.throws(() => fawn.reduceText('artifacts', Buffer.from([0x22, 0xff, 0x22])), { code: 'not_utf8' });
+  assert.throws(() => fawn.reduceText('artifacts', ''), { code: 'json_syntax' });
+  assert.throws(() => fawn.reduceText('artifacts', new Uint8Array(0)), { code: 'json_syntax' });
+  assert.throws(() => runtime.thread(Symbol('no JSON')), TypeError);
+  runtime.close();
+});
+
+test('texts of all sizes cross unharmed', () => {
+  for (const size of [0, 1, 31, 32, 33, 5000, 6000, 100_000, 1_500_000]) {
+    for (const letter of ['a', 'é', '€', '😀']) {
+      const text = letter.repeat(size);
+      assert.deepEqual(fawn.reduce('artifacts', { existing: [], updates: [[text]] }), [text]);
+    }
+  }
+});
+
+test('closing twice is harmless, and what is used afterwards answers a handle error', async (t) => {
+  const before = living();
+  const runtime = new Runtime();
+  const agent = scripted(runtime, [{ content: 'Hi' }]);
+  const thread = runtime.thread();
+  const queue = runtime.queue();
+  for (const object of [queue, thread, agent]) {
+    object.close();
+    object.close();
+    object[Symbol.dispose]();
+  }
+  const freed = { code: 'handle', name: 'FawnError' };
+  assert.throws(() => thread.state(), freed);
+  assert.throws(() => agent.descriptor(), freed);
+  assert.throws(() => queue.interrupt(), freed);
+  await assert.rejects(queue.take({ timeoutMs: 0 }), freed);
+  assert.throws(() => agent.start(runtime.thread(), ask()), freed);
+  await runtime.shutdown();
+  assert.throws(() => runtime.thread(), { code: 'closed' });
+  runtime.close();
+  runtime.close();
+  assert.throws(() => runtime.stats(), freed);
+  await assert.rejects(runtime.shutdown(), freed);
+  await runtime[Symbol.asyncDispose]();
+  t.diagnostic(`${living()} handles alive, ${before} before`);
+});
+
+test('objects of the wrong class are a TypeError', () => {
+  const runtime = new Runtime();
+  const agent = scripted(runtime, [{ content: 'Hi' }]);
+  assert.throws(() => agent.start({}, ask()), TypeError);
+  assert.throws(() => agent.start(runtime.thread(), ask(), { queue: {} }), TypeError);
+  assert.throws(() => runtime.assembly({ model: { provider: 'host', execute: 1 } }), TypeError);
+  runtime.close();
+});
+
+test('objects that are forgotten are freed and reported', async () => {
+  const v8 = await import('node:v8');
+  const vm = await import('node:vm');
+  v8.setFlagsFromString('--expose-gc');
+  const gc = vm.runInNewContext('gc');
+  const before = living();
+  const warnings = [];
+  const note = (warning) => warnings.push(warning);
+  process.on('warning', note);
+  (() => {
+    const runtime = new Runtime();
+    scripted(runtime, [{ content: 'Hi' }]);
+    runtime.thread();
+    runtime.queue();
+  })();
+  for (let round = 0; round < 50 && warnings.length < 4; round++) {
+    gc();
+    await sleep(5);
+  }
+  process.off('warning', note);
+  assert.deepEqual(warnings.map(({ code }) => code), Array(4).fill('FAWN_FORGOTTEN'));
+  assert.deepEqual(warnings.map(({ message }) => message.split(' ')[0]).sort(), ['Assembly', 'Queue', 'Runtime', 'Thread']);
+  assert.ok(living() <= before, 'the handles are freed');
+});
+
+test('reading a thread', (t) => {
+  const runtime = open(t);
+  const thread = runtime.thread({ thread_id: 'one' });
+  const { checkpoint_id } = thread.update({ values: { title: 'Hello', messages: ['a', 'b'] } });
+  const state = thread.state({ channels: ['title'] });
+  assert.equal(state.checkpoint_id, checkpoint_id);
+  assert.deepEqual(state.values, { title: 'Hello' });
+  assert.equal(thread.history().length, 1);
+  assert.equal(JSON.parse(thread.stateText()).values.messages.length, 2);
+  assert.deepEqual(runtime.submit({ op: 'delete_thread', thread_id: 'one' }), {});
+  assert.throws(() => thread.update({ values: { messages: null } }), { code: 'null_write', path: '/values/messages' });
+  thread.close();
+});
