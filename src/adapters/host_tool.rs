@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::ports::host::{HostCall, HostCallKind, HostReply};
+use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::tool::{Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::config::HostToolConfig;
 use crate::protocol::decode::from_value;
@@ -76,7 +76,7 @@ impl Tool for HostTool {
         });
         let mut handle = match opened {
             Ok(handle) => handle,
-            Err(error) if error.code == ErrorCode::Closed => return never().await,
+            Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
             Err(error) => return ToolOutcome::Failed(error.message),
         };
         loop {
@@ -93,7 +93,7 @@ impl Tool for HostTool {
                     };
                 }
                 Ok(HostReply::Refused(refusal)) => return ToolOutcome::Failed(refusal.message),
-                Err(error) if error.code == ErrorCode::Closed => return never().await,
+                Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();
                     return ToolOutcome::Failed(format!("no answer within {seconds} s"));
@@ -102,12 +102,6 @@ impl Tool for HostTool {
             }
         }
     }
-}
-
-/// For a runtime that goes down: it cancels its runs, and the call stays open in the thread, to be made again. An outcome
-/// would be stored as if the tool had failed.
-async fn never() -> ToolOutcome {
-    std::future::pending().await
 }
 
 /// Checks a tool's answer when the host hands it in, so that the host hears of a mistake at once and can mend it.

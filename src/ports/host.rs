@@ -87,6 +87,13 @@ pub trait HostCalls: Send + Sync + 'static {
     fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>>;
 }
 
+/// What an adapter does when the runtime goes down, which the code `Closed` says: the run is being cancelled, and whatever the
+/// adapter answered would count as an outcome and be stored, as if tool or model had failed. A call without an outcome stays
+/// open in the thread and is made again.
+pub async fn until_cancelled<T>() -> T {
+    std::future::pending().await
+}
+
 /// The run on whose behalf a port is used.
 #[derive(Clone)]
 pub struct RunContext {

@@ -201,34 +201,9 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// What had arrived when a stream broke.
     pub partial: Option<Box<ModelReply>>,
-    /// What the endpoint itself said, when it was the endpoint that failed the call.
-    pub endpoint: Option<Box<EndpointFailure>>,
 }
-
-/// A failed call in the endpoint's own terms.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EndpointFailure {
-    /// The HTTP status, when it is one that says no success.
-    pub status: Option<u16>,
-    /// The endpoint's short name for what went wrong (`insufficient_quota`, `overloaded_error`, a number), without
-    /// secrets and at most [`MAX_PROVIDER_CODE_CHARS`] characters.
-    pub code: Option<String>,
-}
-
-/// Most characters of [`EndpointFailure::code`].
-pub const MAX_PROVIDER_CODE_CHARS: usize = 100;
 
 impl ModelError {
-    /// The HTTP status of the endpoint's refusal.
-    pub fn status(&self) -> Option<u16> {
-        self.endpoint.as_ref()?.status
-    }
-
-    /// The endpoint's short name for what went wrong.
-    pub fn provider_code(&self) -> Option<&str> {
-        self.endpoint.as_ref()?.code.as_deref()
-    }
-
     /// Whether text, reasoning or a piece of a call had arrived, so that the listener may have seen some of it.
     pub fn has_partial(&self) -> bool {
         self.partial.as_ref().is_some_and(|partial| {
@@ -246,7 +221,6 @@ impl From<Error> for ModelError {
             error,
             retry_after: None,
             partial: None,
-            endpoint: None,
         }
     }
 }

@@ -200,6 +200,9 @@ pub struct ErrorPayload {
     /// The HTTP status that an endpoint answered with; absent when none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
+    /// The endpoint's own short name for what went wrong; absent when it gave none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_code: Option<String>,
     /// What lay behind it, outermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cause: Vec<String>,
@@ -217,11 +220,24 @@ pub struct Error {
     pub path: Option<String>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// The HTTP status that an endpoint answered with.
-    pub http_status: Option<u16>,
+    /// What a model endpoint itself said, when it was the endpoint that failed.
+    pub endpoint: Option<Box<EndpointFailure>>,
     /// What lay behind it, outermost first.
     pub cause: Vec<String>,
 }
+
+/// A failed call in the endpoint's own terms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndpointFailure {
+    /// The HTTP status, when it is one that says no success.
+    pub status: Option<u16>,
+    /// The endpoint's short name for what went wrong (`insufficient_quota`, `overloaded_error`, a number), without
+    /// secrets and at most [`MAX_PROVIDER_CODE_CHARS`] characters.
+    pub code: Option<String>,
+}
+
+/// Most characters of [`EndpointFailure::code`].
+pub const MAX_PROVIDER_CODE_CHARS: usize = 100;
 
 impl Error {
     /// An error without a place in the input.
@@ -231,7 +247,7 @@ impl Error {
             message: message.into(),
             path: None,
             retryable: false,
-            http_status: None,
+            endpoint: None,
             cause: Vec::new(),
         }
     }
@@ -265,6 +281,22 @@ impl Error {
         self
     }
 
+    /// Says what a model endpoint itself said.
+    pub fn said(mut self, status: Option<u16>, code: Option<String>) -> Self {
+        self.endpoint = Some(Box::new(EndpointFailure { status, code }));
+        self
+    }
+
+    /// The HTTP status of an endpoint's refusal.
+    pub fn http_status(&self) -> Option<u16> {
+        self.endpoint.as_ref()?.status
+    }
+
+    /// The endpoint's own short name for what went wrong.
+    pub fn provider_code(&self) -> Option<&str> {
+        self.endpoint.as_ref()?.code.as_deref()
+    }
+
     /// The error object of the ABI.
     pub fn payload(&self) -> ErrorPayload {
         ErrorPayload {
@@ -273,7 +305,8 @@ impl Error {
             message: self.message.clone(),
             path: self.path.clone(),
             retryable: self.retryable,
-            http_status: self.http_status,
+            http_status: self.http_status(),
+            provider_code: self.provider_code().map(str::to_owned),
             cause: self.cause.clone(),
         }
     }

@@ -204,13 +204,14 @@ impl Runtime {
     pub fn shutdown(&self, wait: Wait) -> Answer<String> {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
+        // First, so that every open call is told of as one that the shutdown ended.
+        inner.calls.close();
         let running = inner.running();
         for run in &running {
             if run.request_cancel(Some("the runtime was shut down".to_owned())) {
                 inner.runs_shut_down.fetch_add(1, Ordering::Relaxed);
             }
         }
-        inner.calls.close();
         let deadline = wait.deadline();
         let done = if inner.driver.is_driven() && !lock(&inner.runs).is_empty() {
             let all = async {
@@ -267,11 +268,11 @@ impl Runtime {
     pub fn close(&self) {
         let inner = &self.0;
         inner.closed.store(true, Ordering::Release);
+        inner.calls.close();
         let running = inner.running();
         for run in &running {
             run.request_cancel(Some("the runtime was freed".to_owned()));
         }
-        inner.calls.close();
         if inner.driver.is_driven() || running.is_empty() {
             inner.finish_closing();
         }

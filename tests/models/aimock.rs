@@ -278,7 +278,7 @@ fn thinking_goes_back_in_the_turn_with_the_result() {
         let (reply, _) = ask_messages(&mock, stream, &turn(answered));
         let error = reply.unwrap_err();
         assert_eq!(
-            (error.error.code, error.status()),
+            (error.error.code, error.error.http_status()),
             (ErrorCode::ModelRequest, Some(400))
         );
     }
@@ -333,7 +333,7 @@ fn failures_of_messages_are_typed() {
     assert_eq!(error.error.code, ErrorCode::ModelServer);
     assert!(error.error.retryable);
     assert_eq!(
-        (error.status(), error.provider_code()),
+        (error.error.http_status(), error.error.provider_code()),
         (Some(529), Some("overloaded_error"))
     );
     let (reply, _) = ask_messages(&mock, true, &ask("be overloaded"));

@@ -219,7 +219,7 @@ fn errors_are_typed_by_status_and_keep_the_endpoints_words() {
             format!("the endpoint answered {status} ({kind}): no, says [redacted]")
         );
         assert_eq!(
-            (error.status(), error.provider_code()),
+            (error.error.http_status(), error.error.provider_code()),
             (Some(status), Some(kind))
         );
         assert_eq!(error.error.cause, ["request id req_1"]);
@@ -251,7 +251,10 @@ fn errors_are_typed_by_status_and_keep_the_endpoints_words() {
                 error.error.message,
                 format!("the endpoint reports an error ({kind}): no, says [redacted]")
             );
-            assert_eq!((error.status(), error.provider_code()), (None, Some(kind)));
+            assert_eq!(
+                (error.error.http_status(), error.error.provider_code()),
+                (None, Some(kind))
+            );
             assert_eq!(error.has_partial(), has_text);
             assert_eq!(
                 error.partial.map(|partial| partial.content),

@@ -221,14 +221,20 @@ fn a_failure_tells_status_and_the_endpoints_own_code() {
         "x".repeat(200)
     );
     let error = error_of(json_answer(429, &body), |_| {});
-    assert_eq!(error.status(), Some(429));
-    let code = error.provider_code().unwrap();
+    assert_eq!(error.error.http_status(), Some(429));
+    let code = error.error.provider_code().unwrap();
     assert!(code.starts_with("[redacted]x") && code.chars().count() == 100);
     let error = error_of(json_answer(500, ""), |_| {});
-    assert_eq!((error.status(), error.provider_code()), (Some(500), None));
+    assert_eq!(
+        (error.error.http_status(), error.error.provider_code()),
+        (Some(500), None)
+    );
     let busy = r#"data: {"error":{"code":503,"message":"busy"}}"#;
     let error = error_of(vec![stream_head(), send(&format!("{busy}\n\n"))], |_| {});
-    assert_eq!((error.status(), error.provider_code()), (None, Some("503")));
+    assert_eq!(
+        (error.error.http_status(), error.error.provider_code()),
+        (None, Some("503"))
+    );
     assert!(!error.has_partial());
     // Nobody asked for it to be packed.
     let packed = answer(200, &[("content-encoding", "gzip")], "\u{1f}x");

@@ -126,6 +126,8 @@ export type ErrorObject = {
   retryable: boolean;
   /** The HTTP status that a model endpoint answered with; absent when none did. */
   http_status?: number;
+  /** The model endpoint's own short name for what went wrong, such as insufficient_quota; absent when it gave none. */
+  provider_code?: string;
   /** What lay behind it, outermost first. */
   cause?: string[];
 };

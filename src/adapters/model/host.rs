@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::adapters::host_tool::DEFAULT_DEADLINE;
-use crate::ports::host::{HostCall, HostCallKind, HostReply};
+use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::model::{
     DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, ToolChoice, Usage,
 };
@@ -51,7 +51,7 @@ impl ModelProvider for HostModel {
         sink: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
         let turn = request.messages.len();
-        let mut handle = request.run.host.open(HostCall {
+        let opened = request.run.host.open(HostCall {
             kind: HostCallKind::Model,
             name: self.name.clone(),
             args: request_json(request),
@@ -59,9 +59,17 @@ impl ModelProvider for HostModel {
             tool_call_id: None,
             // The same for every attempt: a host that has answered already may answer with that.
             idempotency_key: format!("{}/model/{turn}{}", request.run.run_id, self.place),
-        })?;
+        });
+        let mut handle = match opened {
+            Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
+            opened => opened?,
+        };
         loop {
-            match handle.next().await? {
+            let said = match handle.next().await {
+                Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
+                said => said?,
+            };
+            match said {
                 HostReply::Emitted(value) => {
                     for delta in deltas(value)? {
                         sink.push(delta);

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::ports::model::{
-    DeltaSink, EndpointFailure, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest,
-    Usage,
+    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Usage,
 };
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{InvalidToolCall, Kind, Message, ToolCall, content_text};
@@ -50,7 +49,6 @@ enum Fault {
         after: usize,
         error: Error,
         retry_after: Option<Duration>,
-        endpoint: Option<Box<EndpointFailure>>,
     },
     Cut,
     Hang,
@@ -224,16 +222,13 @@ fn fault(index: usize, script: &ScriptedReply) -> Option<Fault> {
         .unwrap_or_else(|| format!("reply {index} of the script fails on purpose"));
     let mut error = Error::new(wanted.code.code(), message);
     error.retryable = wanted.retryable.unwrap_or(wanted.code.passes());
+    if wanted.status.is_some() || wanted.provider_code.is_some() {
+        error = error.said(wanted.status, wanted.provider_code.clone());
+    }
     Some(Fault::Error {
         after: wanted.after_chunks.unwrap_or(0) as usize,
         error,
         retry_after: wanted.retry_after_ms.map(Duration::from_millis),
-        endpoint: (wanted.status.is_some() || wanted.provider_code.is_some()).then(|| {
-            Box::new(EndpointFailure {
-                status: wanted.status,
-                code: wanted.provider_code.clone(),
-            })
-        }),
     })
 }
 
@@ -356,7 +351,6 @@ impl ModelProvider for Scripted {
                     after,
                     error,
                     retry_after,
-                    endpoint,
                 } => {
                     let pieces = (*after).min(prepared.pieces.len());
                     if *after > 0 {
@@ -365,7 +359,6 @@ impl ModelProvider for Scripted {
                     Err(ModelError {
                         retry_after: *retry_after,
                         partial: (*after > 0).then(|| prepared.partial(Some(pieces))),
-                        endpoint: endpoint.clone(),
                         ..ModelError::from(error.clone())
                     })
                 }

@@ -331,6 +331,10 @@ fn error_object() -> Value {
                 "description": "The HTTP status that a model endpoint answered with; absent when none did.",
                 "type": "integer",
             },
+            "provider_code": {
+                "description": "The model endpoint's own short name for what went wrong, such as insufficient_quota; absent when it gave none.",
+                "type": "string",
+            },
             "cause": {
                 "description": "What lay behind it, outermost first.",
                 "type": "array",

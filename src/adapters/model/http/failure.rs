@@ -6,8 +6,8 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 
 use super::redact::Redactor;
-use crate::ports::model::{EndpointFailure, MAX_PROVIDER_CODE_CHARS, ModelError};
-use crate::protocol::error::{Error, ErrorCode};
+use crate::ports::model::ModelError;
+use crate::protocol::error::{Error, ErrorCode, MAX_PROVIDER_CODE_CHARS};
 use crate::protocol::time::Timestamp;
 
 /// The error of an answer that is no success. `body` is its body, or the beginning of it.
@@ -42,7 +42,6 @@ pub(crate) fn from_status(
     }
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
-    error.http_status = Some(status);
     // What the endpoint's operator is asked for when the failure is reported to them.
     let request_id = ["request-id", "x-request-id"]
         .into_iter()
@@ -54,11 +53,7 @@ pub(crate) fn from_status(
     }
     ModelError {
         retry_after: retry_after(headers),
-        endpoint: Some(Box::new(EndpointFailure {
-            status: Some(status),
-            code: said.provider_code(redactor),
-        })),
-        ..ModelError::from(error)
+        ..ModelError::from(error.said(Some(status), said.provider_code(redactor)))
     }
 }
 
@@ -76,13 +71,7 @@ pub(crate) fn from_reported(reported: &Value, redactor: &Redactor) -> ModelError
     }
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
-    ModelError {
-        endpoint: Some(Box::new(EndpointFailure {
-            status: None,
-            code: said.provider_code(redactor),
-        })),
-        ..ModelError::from(error)
-    }
+    ModelError::from(error.said(None, said.provider_code(redactor)))
 }
 
 /// The beginning of a short text.
