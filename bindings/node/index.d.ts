@@ -63,9 +63,9 @@ export interface CallContext {
 
 /**
  * A tool of the host. What it returns is the answer: text or any JSON, or an object with `content` and, if wanted, `artifact`,
- * `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text. What it throws becomes
- * the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a Promise, another typed
- * array, a function, a BigInt, a cycle.
+ * `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text. What it throws
+ * becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a Promise, another
+ * typed array, a function, a BigInt, a cycle.
  */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are what the tool's schema says
 export type ToolFunction = (args: any, context: CallContext) => unknown;
@@ -158,7 +158,7 @@ export class Assembly {
    * `signal`: cancels the run, also after close(); its result then has the status `interrupted`.
    */
   start(thread: Thread, request: RunRequest | JsonText, options?: { queue?: Queue | null; signal?: AbortSignal }): Run;
-  /** Calls the function that a `host_call` event from a Queue asks for, and answers. Resolves when that is done; never rejects. */
+  /** Calls the function that a `host_call` event from a Queue asks for, and answers. Resolves then, and never rejects. */
   serve(event: FawnEvent): Promise<void>;
   /** Frees it; runs go on. */
   close(): void;

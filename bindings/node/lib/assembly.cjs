@@ -48,7 +48,9 @@ class Assembly {
 
   /** Runs the function that a host call asks for, and answers the call. For events that were taken from a Queue. */
   serve(event) {
-    if (event?.type !== 'host_call') throw new TypeError(`fawn: serve takes an event of the type host_call, not ${event?.type ?? kindOf(event)}`);
+    if (event?.type !== 'host_call') {
+      throw new TypeError(`fawn: serve takes an event of the type host_call, not ${event?.type ?? kindOf(event)}`);
+    }
     return serve(this.#core, event, this.#core.runtime.calls);
   }
 

@@ -21,7 +21,9 @@ function apart(functions = {}) {
   if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools and model');
   const { tools = {}, model, ...others } = functions;
   const [unknown] = Object.keys(others);
-  if (unknown !== undefined) throw errorOf('unknown_member', `functions of the host are in tools and model, not in ${unknown}`, `/${unknown}`);
+  if (unknown !== undefined) {
+    throw errorOf('unknown_member', `functions of the host are in tools and model, not in ${unknown}`, `/${unknown}`);
+  }
   if (!isObject(tools) || Array.isArray(tools)) throw new TypeError('fawn: tools must be an object of functions');
   for (const [name, run] of Object.entries(tools)) checked(run, `tools.${name}`);
   return { tools: new Map(Object.entries(tools)), model: model === undefined ? undefined : checked(model, 'model') };
@@ -64,7 +66,8 @@ function checkFunctions(text, tools, model, models) {
   for (const name of tools.keys()) {
     if (names.includes(name)) continue;
     const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
-    throw errorOf('unknown_member', `there is a function for the tool ${name}, but the assembly has no such tool; ${there}`, `/tools/${name}`);
+    const message = `there is a function for the tool ${name}, but the assembly has no such tool; ${there}`;
+    throw errorOf('unknown_member', message, `/tools/${name}`);
   }
   const isNamed = typeof config.model === 'string';
   const asksHost = isNamed ? models.has(config.model) : config.model.provider === 'host';

@@ -231,7 +231,13 @@ both('texts that were cut in the middle of a character go in as U+FFFD', async (
   const agent = scripted(
     runtime,
     [calls('cut', 'throws'), { content: cut }],
-    [tool('cut', async (args, { emit }) => ((await emit({ [HALF]: cut })), { content: cut, artifact: { [HALF]: cut } })), tool('throws', thrower(() => cut))],
+    [
+      tool('cut', async (args, { emit }) => {
+        await emit({ [HALF]: cut });
+        return { content: cut, artifact: { [HALF]: cut } };
+      }),
+      tool('throws', thrower(() => cut)),
+    ],
   );
   const other = runtime.thread();
   const run = agent.start(other, ask(cut, { stream: ['custom'] }));
@@ -351,7 +357,9 @@ both('a signal ends a run that was let go', async (t, runtime) => {
   const agent = scripted(runtime, [{ hang: true }]);
   const queue = runtime.queue();
   const controller = new AbortController();
-  for (const options of [{ queue }, { queue: null }, {}]) agent.start(runtime.thread(), ask(), { ...options, ...{ signal: controller.signal } }).close();
+  for (const options of [{ queue }, { queue: null }, {}]) {
+    agent.start(runtime.thread(), ask(), { ...options, signal: controller.signal }).close();
+  }
   assert.equal(runtime.stats().runs.active, 3);
   controller.abort(new Error('enough'));
   for await (const { type, data } of queue) {
