@@ -9,13 +9,15 @@ CFLAGS_C := -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -Wall -Wextra -Wpedantic -Iin
 # Languages with a binding, each with the tool that it cannot do without.
 BINDINGS := cpp:$(CXX) go:go node:node
 
-.PHONY: help demo lib test test-bindings demo-bindings tools test-all asan tsan soak bench fmt lint docs ci clean install
+.PHONY: help demo lib test test-bindings demo-bindings tools test-all test-real yardstick asan tsan soak bench fmt lint docs ci clean install
 
 help:
 	@echo "make demo      build, and run the C quickstart twice: an agent calls a C function, on a durable thread"
 	@echo "make demo-cpp, make demo-go, make demo-node: the same from C++, Go and Node"
 	@echo "make lib       release build: target/release/libfawn.so, .a"
 	@echo "make test      set up and run all tests; test-cpp, test-go and test-node are those of one binding"
+	@echo "make test-real runs with a real model (fetches about 600 MB)"
+	@echo "make yardstick the vendors' SDKs and fawn against the same faults"
 	@echo "make test-all  also sanitizers, a soak and long random runs"
 	@echo "make asan, make tsan, make soak: address sanitizer, thread sanitizer (installs clang on Debian), 50000 runs in one process"
 	@echo "make bench     benchmarks, and peers in the same go"
@@ -52,6 +54,7 @@ demo: $(BUILD)/quickstart $(BUILD)/reducers $(BUILD)/two_runs
 # Servers and packages that the tests need; what cannot be had is said, and its tests are skipped.
 tools:
 	@sh tests/aimock/setup.sh || echo "skipping the tests against aimock"
+	@sh tests/llmock/setup.sh >/dev/null || echo "skipping the tests against llmock"
 	@sh tests/differential/setup.sh >/dev/null || echo "skipping the comparison with LangGraph"
 
 # The sanitizer that needs no special build runs the C programs when it is installed.
@@ -77,7 +80,18 @@ test-bindings demo-bindings: $(DEBUG_LIB)/libfawn.so.0
 	  fi; \
 	done
 
+# The vendors' own SDKs and fawn against the same faults; rewrites the tables in tests/yardstick/README.md.
+yardstick: need-build
+	$(CARGO) build
+	@python=$$(sh tests/yardstick/setup.sh) && $$python tests/yardstick/run.py $(DEBUG_LIB)/libfawn.so tests/yardstick/README.md
+
+# Whole runs with a real model behind llama.cpp's server: about 35 MB of packages and 590 MB of weights the first time.
+test-real: need-build
+	@folder=$$(sh tests/real/setup.sh) || exit 0; \
+	  FAWN_REAL=$$folder $(CARGO) test --test real -- --nocapture --test-threads=1
+
 test-all: test asan tsan soak
+	FAWN_CANCELS=$(or $(CANCELS),10000) $(CARGO) test --test harness cancelled_at_random
 	FAWN_HISTORIES=$(or $(HISTORIES),2000000) $(CARGO) test --release --test parity generated
 
 # Address sanitizer on both sides of the C boundary, leaks included; works on the stable toolchain and with gcc.

@@ -29,6 +29,30 @@ type ToolCallDelta struct {
 	Args  string `json:"args,omitempty"`
 }
 
+// ModelAttempt is the data of model_attempt: an attempt of a model call that failed.
+type ModelAttempt struct {
+	// MessageID is the message that was asked for; empty when a middleware asked.
+	MessageID string `json:"message_id"`
+	// Model is what the configuration calls the model.
+	Model string `json:"model"`
+	// Attempt counts from 1 for each model, up to MaxAttempts.
+	Attempt     int `json:"attempt"`
+	MaxAttempts int `json:"max_attempts"`
+	// Error is why it failed.
+	Error *Error `json:"error"`
+	// Next is what follows: "retry", "fallback" or "none".
+	Next string `json:"next"`
+	// WaitMs is the wait before a retry.
+	WaitMs int64 `json:"wait_ms"`
+	// NextModel is the model of a fallback.
+	NextModel string `json:"next_model"`
+}
+
+// StreamReset is the data of stream_reset: what was streamed of this message is void, another attempt begins.
+type StreamReset struct {
+	MessageID string `json:"message_id"`
+}
+
 // MessageStored is the data of message: a whole message that a node wrote.
 type MessageStored struct {
 	Node    string  `json:"node"`

@@ -25,6 +25,8 @@ type Error struct {
 	Path string `json:"path,omitempty"`
 	// Retryable says whether the same call may succeed later.
 	Retryable bool `json:"retryable"`
+	// HTTPStatus is what a model endpoint answered with; 0 when none did.
+	HTTPStatus int `json:"http_status,omitempty"`
 	// Cause says what lay behind it, outermost first.
 	Cause []string `json:"cause,omitempty"`
 

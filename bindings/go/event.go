@@ -13,6 +13,10 @@ const (
 	EventRunStart = "run_start"
 	// EventMessageDelta is a piece of a reply; data [MessageDelta].
 	EventMessageDelta = "message_delta"
+	// EventModelAttempt says that an attempt of a model call failed; data [ModelAttempt].
+	EventModelAttempt = "model_attempt"
+	// EventStreamReset says that what was streamed of a message is void; data [StreamReset].
+	EventStreamReset = "stream_reset"
 	// EventMessage is a whole message, stored; data [MessageStored].
 	EventMessage = "message"
 	// EventUpdate is all that a node wrote, stored; data [Update].

@@ -74,15 +74,28 @@ class File {
   constructor(schema) {
     this.schema = schema;
     this.title = RENAMED[schema.title] ?? pascal(schema.title);
+    /** Names of the definitions that are being written: one may name itself, by way of others. */
+    this.open = new Map();
   }
 
   /** A definition that another file defines otherwise gets this file's name in front. */
   nameOf(def) {
+    if (this.open.has(def)) return this.open.get(def);
     const name = isSnake(def) ? `${pascal(def)}Data` : def;
-    const text = this.type(this.schema.$defs[def], '');
+    const textAs = (called) => {
+      this.open.set(def, called);
+      const text = this.type(this.schema.$defs[def], '');
+      this.open.delete(def);
+      return text;
+    };
     const known = declarations.get(name);
-    const free = known === undefined || known.text === text ? name : `${this.title}${name}`;
-    declare(free, text, this.schema.$defs[def].description);
+    const text = textAs(name);
+    if (known === undefined || known.text === text) {
+      declare(name, text, this.schema.$defs[def].description);
+      return name;
+    }
+    const free = `${this.title}${name}`;
+    declare(free, textAs(free), this.schema.$defs[def].description);
     return free;
   }
 
@@ -133,6 +146,7 @@ class File {
     for (const key of Object.keys(schema)) {
       if (!KNOWN.has(key) && !SILENT.has(key)) throw new Error(`${this.schema.title}: an unknown keyword ${key}`);
     }
+    if (schema.$ref === '#') return this.title;
     if (schema.$ref !== undefined) return this.nameOf(schema.$ref.replace('#/$defs/', ''));
     if (schema.const !== undefined) return JSON.stringify(schema.const);
     if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');

@@ -92,7 +92,7 @@ impl Tool for HostTool {
                         Err(error) => ToolOutcome::Failed(error.message),
                     };
                 }
-                Ok(HostReply::Refused(message)) => return ToolOutcome::Failed(message),
+                Ok(HostReply::Refused(refusal)) => return ToolOutcome::Failed(refusal.message),
                 Err(error) if error.code == ErrorCode::Closed => return never().await,
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();

@@ -130,8 +130,8 @@ pub trait CheckpointStore: Send + Sync + 'static {
     /// be the newest checkpoint of the thread unless `meta.source` is `Fork`.
     ///
     /// # Errors
-    /// Also `ThreadStale` when the parent is not the newest checkpoint (another writer was there), `UnknownCheckpoint`
-    /// when it does not exist. Nothing is stored then.
+    /// Also `ThreadStale` when the parent is not the newest checkpoint, or is not there any more (another writer was
+    /// there); `UnknownCheckpoint` for a fork whose parent does not exist. Nothing is stored then.
     fn put(
         &self,
         thread_id: &str,

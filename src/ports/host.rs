@@ -51,8 +51,19 @@ pub enum HostReply {
     Emitted(Value),
     /// The answer: what stood under `ok`.
     Answered(Value),
-    /// The host could not do it: the message that stood under `error`.
-    Refused(String),
+    /// The host could not do it.
+    Refused(Refusal),
+}
+
+/// What stood under `error` in an answer of the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why, for the model.
+    pub message: String,
+    /// Whether asking again may help. For model calls only: a tool's refusal is told to the model as it is.
+    pub retryable: bool,
+    /// How long to wait before asking again.
+    pub retry_after: Option<Duration>,
 }
 
 /// A call in flight. Dropping it cancels the call.

@@ -35,7 +35,7 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Which tool to call, if the agent is not free to choose.
     pub tool_choice: Option<ToolChoice>,
-    /// 0 for the first try of this turn, then 1, 2, …
+    /// 0 for the first attempt of this turn with this model, then 1, 2, …
     pub attempt: u32,
     /// The run that asks.
     pub run: Arc<RunContext>,
@@ -80,6 +80,42 @@ pub trait DeltaSink: Send {
     fn push(&mut self, delta: ModelDelta);
     /// A future to await before the next `push` when the listener is behind; `None` when there is room.
     fn pressure(&mut self) -> Option<BoxFuture<'static, ()>>;
+    /// Whether what is pushed reaches somebody who cannot unsee it.
+    fn is_heard(&self) -> bool {
+        true
+    }
+    /// What was pushed so far is void: another attempt begins.
+    fn reset(&mut self) {}
+    /// Hears of each attempt that failed, before what follows it.
+    fn attempt_failed(&mut self, attempt: &FailedAttempt<'_>) {
+        let _ = attempt;
+    }
+}
+
+/// One attempt that failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailedAttempt<'a> {
+    /// What the configuration calls the model.
+    pub model: &'a str,
+    /// Which attempt with this model: 1, 2, …
+    pub attempt: u32,
+    /// How many attempts this model is given at most.
+    pub max_attempts: u32,
+    /// Why it failed.
+    pub error: &'a Error,
+    /// What follows.
+    pub next: NextAttempt<'a>,
+}
+
+/// What follows a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextAttempt<'a> {
+    /// The same model again, after this wait.
+    Retry(Duration),
+    /// The next model, at once.
+    Fallback(&'a str),
+    /// Nothing: the call fails.
+    Nothing,
 }
 
 /// Tokens used by one reply.

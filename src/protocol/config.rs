@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
 use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
+use super::model_entry::ModelEntry;
 use super::time::Timestamp;
 
 /// Most worker threads a runtime may have.
@@ -54,6 +55,7 @@ impl RuntimeConfig {
         self.database
             .validate()
             .map_err(|error| error.below("/database"))?;
+        let names: Vec<&str> = self.models.iter().map(|model| &*model.name).collect();
         for (place, model) in self.models.iter().enumerate() {
             let at = format!("/models/{place}");
             if self.models[..place]
@@ -66,7 +68,10 @@ impl RuntimeConfig {
                     format!("a second model is named {:?}", model.name),
                 ));
             }
-            model.validate().map_err(|error| error.below(&at))?;
+            let checked = model.validate();
+            checked
+                .and_then(|()| model.model.check_names(&names))
+                .map_err(|error| error.below(&at))?;
         }
         if let Some(testing) = &self.testing {
             testing
@@ -279,7 +284,7 @@ pub struct NamedModel {
     /// What it can do, and its settings for thinking.
     pub profile: ModelProfile,
     /// The model.
-    pub model: ModelConfig,
+    pub model: ModelEntry,
 }
 
 impl NamedModel {
@@ -289,7 +294,7 @@ impl NamedModel {
     /// Those of the provider and of the profile, at the member at fault.
     pub fn validate(&self) -> Result<(), Error> {
         self.model.validate()?;
-        self.profile.validate(&self.model)
+        self.profile.validate(&self.model.config)
     }
 }
 
@@ -331,7 +336,7 @@ impl JsonSchema for NamedModel {
     }
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = ModelConfig::json_schema(generator);
+        let mut schema = ModelEntry::json_schema(generator);
         let name =
             json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
         let profile = ModelProfile::json_schema(generator);
@@ -425,7 +430,7 @@ pub enum ModelRef {
     /// Name of a model of the runtime.
     Named(String),
     /// A model of this assembly alone.
-    Inline(Box<ModelConfig>),
+    Inline(Box<ModelEntry>),
 }
 
 impl<'de> Deserialize<'de> for ModelRef {
@@ -447,7 +452,7 @@ impl JsonSchema for ModelRef {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "description": "A model given in place, or the name of one of the runtime's.",
-            "anyOf": [{"type": "string"}, generator.subschema_for::<ModelConfig>()],
+            "anyOf": [{"type": "string"}, generator.subschema_for::<ModelEntry>()],
         })
     }
 }

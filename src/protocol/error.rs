@@ -197,6 +197,9 @@ pub struct ErrorPayload {
     pub path: Option<String>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// The HTTP status that an endpoint answered with; absent when none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
     /// What lay behind it, outermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cause: Vec<String>,
@@ -214,6 +217,8 @@ pub struct Error {
     pub path: Option<String>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// The HTTP status that an endpoint answered with.
+    pub http_status: Option<u16>,
     /// What lay behind it, outermost first.
     pub cause: Vec<String>,
 }
@@ -226,6 +231,7 @@ impl Error {
             message: message.into(),
             path: None,
             retryable: false,
+            http_status: None,
             cause: Vec::new(),
         }
     }
@@ -267,6 +273,7 @@ impl Error {
             message: self.message.clone(),
             path: self.path.clone(),
             retryable: self.retryable,
+            http_status: self.http_status,
             cause: self.cause.clone(),
         }
     }

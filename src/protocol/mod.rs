@@ -8,6 +8,7 @@ pub mod error;
 pub mod json;
 pub mod message;
 pub mod model;
+pub mod model_entry;
 pub mod run;
 pub mod scan;
 pub mod schema;

@@ -5,8 +5,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::events::RunEvents;
 use super::inject;
@@ -16,7 +17,7 @@ use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply};
+use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
@@ -249,16 +250,13 @@ fn decode_answer(value: Value) -> Result<HostReply, Error> {
     }
     match (map.shift_remove("ok"), map.shift_remove("error")) {
         (Some(value), None) => Ok(HostReply::Answered(value)),
-        (None, Some(Value::String(message))) => Ok(HostReply::Refused(message)),
-        (None, Some(Value::Object(error))) => match error.get("message") {
-            Some(Value::String(message)) => Ok(HostReply::Refused(message.clone())),
-            Some(other) => Err(wrong_type(other, "text").below("/error/message")),
-            None => Err(Error::at(
-                ErrorCode::MissingMember,
-                "/error/message",
-                "an error needs a \"message\" for the model",
-            )),
-        },
+        (None, Some(Value::String(message))) => Ok(HostReply::Refused(Refusal {
+            message,
+            ..Refusal::default()
+        })),
+        (None, Some(Value::Object(error))) => decode_refusal(&error)
+            .map(HostReply::Refused)
+            .map_err(|fault| fault.below("/error")),
         (None, Some(other)) => {
             Err(wrong_type(&other, "an object with the member \"message\"").below("/error"))
         }
@@ -273,6 +271,43 @@ fn decode_answer(value: Value) -> Result<HostReply, Error> {
             "an answer needs \"ok\" or \"error\"",
         )),
     }
+}
+
+fn decode_refusal(error: &Map<String, Value>) -> Result<Refusal, Error> {
+    let message = match error.get("message") {
+        Some(Value::String(message)) => message.clone(),
+        Some(other) => return Err(wrong_type(other, "text").below("/message")),
+        None => {
+            return Err(Error::at(
+                ErrorCode::MissingMember,
+                "/message",
+                "an error needs a \"message\" for the model",
+            ));
+        }
+    };
+    let retryable = match error.get("retryable") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(retryable)) => *retryable,
+        Some(other) => return Err(wrong_type(other, "true or false").below("/retryable")),
+    };
+    let retry_after = match error.get("retry_after_ms") {
+        None | Some(Value::Null) => None,
+        Some(Value::Number(ms)) => {
+            Some(ms.as_u64().map(Duration::from_millis).ok_or_else(|| {
+                Error::at(
+                    ErrorCode::OutOfRange,
+                    "/retry_after_ms",
+                    "retry_after_ms must be a whole number of milliseconds, 0 or more",
+                )
+            })?)
+        }
+        Some(other) => return Err(wrong_type(other, "a number").below("/retry_after_ms")),
+    };
+    Ok(Refusal {
+        message,
+        retryable,
+        retry_after,
+    })
 }
 
 struct Handle {

@@ -12,7 +12,7 @@ use crate::agent::step::Note;
 use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
-use crate::ports::model::{ModelDelta, Usage};
+use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
@@ -124,6 +124,32 @@ impl RunEvents {
                 });
             }
         }
+    }
+
+    /// `model_attempt`: an attempt of a model call failed. Only failed ones are told of: that one began needs no event, and
+    /// that it succeeded is told by the message.
+    pub fn model_attempt(&self, message_id: Option<&str>, failed: &FailedAttempt<'_>) {
+        self.json("model_attempt", Weight::Control, || {
+            let (next, wait_ms, next_model) = match failed.next {
+                NextAttempt::Retry(wait) => ("retry", Some(wait.as_millis() as u64), None),
+                NextAttempt::Fallback(model) => ("fallback", None, Some(model)),
+                NextAttempt::Nothing => ("none", None, None),
+            };
+            json!({
+                "message_id": message_id, "model": failed.model,
+                "attempt": failed.attempt, "max_attempts": failed.max_attempts,
+                "error": failed.error.payload(),
+                "next": next, "wait_ms": wait_ms, "next_model": next_model,
+            })
+            .to_string()
+        });
+    }
+
+    /// `stream_reset`: the deltas of this message so far are void.
+    pub fn stream_reset(&self, message_id: &str) {
+        self.json("stream_reset", Weight::Control, || {
+            format!("{{\"message_id\":{}}}", quote(message_id))
+        });
     }
 
     /// `message` for each message that a node wrote, then `update` with all of the node's writes.

@@ -7,8 +7,10 @@ pub mod guarded;
 mod ids;
 pub mod inject;
 mod logs;
+mod model_chain;
 mod models;
 mod queue;
+mod retry;
 mod run;
 mod stores;
 mod sync;
@@ -31,6 +33,7 @@ use self::driver::Driver;
 use self::events::RunEvents;
 use self::ids::Ids;
 use self::logs::Logs;
+use self::retry::Jitter;
 use self::run::RunShared;
 use self::sync::{block_on, lock};
 use self::thread::{OpenThread, ThreadServices, busy, decode_update};
@@ -43,10 +46,11 @@ use crate::ports::checkpoint::DynCheckpointStore;
 use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::DynTool;
-use crate::protocol::config::{AssemblyConfig, ModelConfig, ModelRef, QueueConfig, RuntimeConfig};
-use crate::protocol::decode::{from_text, from_value, hint, tagged};
+use crate::protocol::config::{AssemblyConfig, ModelRef, QueueConfig, RuntimeConfig};
+use crate::protocol::decode::{from_text, from_value, tagged};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
+use crate::protocol::model_entry::ModelEntry;
 use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, ThreadOpen};
 use crate::protocol::time::Timestamp;
 use crate::state::channels::Channel;
@@ -59,7 +63,8 @@ pub struct Runtime(Arc<Inner>);
 struct Inner {
     driver: Driver,
     services: Arc<ThreadServices>,
-    models: HashMap<String, ModelConfig>,
+    models: HashMap<String, ModelEntry>,
+    jitter: Jitter,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
     queues: Mutex<Vec<Weak<queue::Queue>>>,
@@ -141,6 +146,10 @@ impl Runtime {
                 .into_iter()
                 .map(|model| (model.name, model.model))
                 .collect(),
+            jitter: match config.testing {
+                Some(_) => Jitter::Fixed,
+                None => Jitter::Random,
+            },
             calls: Arc::default(),
             threads: Mutex::default(),
             queues: Mutex::default(),
@@ -277,27 +286,15 @@ impl Runtime {
         self.check_open()?;
         let config: AssemblyConfig = from_text(json)?;
         config.validate()?;
-        let model_config = match &config.model {
-            ModelRef::Inline(model) => model,
-            ModelRef::Named(name) => self.0.models.get(name).ok_or_else(|| {
-                Error::at(
-                    ErrorCode::UnknownModel,
-                    "/model",
-                    format!(
-                        "the runtime has no model named {name:?}{}",
-                        hint(name, &self.model_names())
-                    ),
-                )
-            })?,
-        };
-        let model = models::provider(model_config).map_err(|error| error.below("/model"))?;
-        let needs_host = matches!(model_config, ModelConfig::Host(_)) || !config.tools.is_empty();
+        let chain = model_chain::chain(&config.model, &self.0.models, self.0.jitter)
+            .map_err(|error| error.below("/model"))?;
+        let needs_host = chain.needs_host || !config.tools.is_empty();
         let tools = config
             .tools
             .into_iter()
             .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
         self.compose(AssemblyParts {
-            model,
+            model: chain.model,
             system_prompt: config.system_prompt.map(Into::into),
             tools: tools.collect(),
             middleware: middleware::compose(&middleware::ChainInputs::default()),
@@ -319,20 +316,15 @@ impl Runtime {
         })
     }
 
-    fn model_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.0.models.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// The provider that a model configuration stands for. For Rust code: tests and benchmarks.
+    /// The model that a configuration stands for, with its retries and fallbacks. For Rust code: tests and benchmarks.
     ///
     /// # Errors
     /// Those of decoding; `UnknownModel`, `AssemblyInvalid`.
     pub fn model(&self, json: &str) -> Result<Arc<dyn DynModelProvider>, Error> {
-        let config: ModelConfig = from_text(json)?;
-        config.validate()?;
-        models::provider(&config)
+        let model: ModelEntry = from_text(json)?;
+        model.validate()?;
+        let model = ModelRef::Inline(Box::new(model));
+        model_chain::chain(&model, &self.0.models, self.0.jitter).map(|chain| chain.model)
     }
 
     /// `fawn_thread_open`.

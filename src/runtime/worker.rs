@@ -25,7 +25,8 @@ use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
 use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
 use crate::ports::model::{
-    DeltaSink, DynModelProvider, ModelDelta, ModelError, ModelReply, ModelRequest, Usage,
+    DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
+    Usage,
 };
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
@@ -253,7 +254,9 @@ impl RunTask {
     async fn effect(&self, machine: &mut RunMachine, effect: Effect) {
         match effect {
             Effect::CallModel(request) => {
-                let mut sink = SilentSink;
+                let mut sink = SilentSink {
+                    events: &self.events,
+                };
                 let call = self.assembly.model.call_boxed(&request, &mut sink);
                 let result = tokio::select! {
                     biased;
@@ -407,16 +410,43 @@ impl DeltaSink for LeadSink {
         let wait = self.events.queue()?.pressure()?;
         Some(Box::pin(wait))
     }
+
+    fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
+    fn reset(&mut self) {
+        self.partial = ModelReply::default();
+        self.text.clear();
+        self.reasoning.clear();
+        if self.is_heard {
+            self.events.stream_reset(&self.message_id);
+        }
+    }
+
+    fn attempt_failed(&mut self, attempt: &FailedAttempt<'_>) {
+        self.events.model_attempt(Some(&self.message_id), attempt);
+    }
 }
 
 /// For model calls whose deltas nobody sees.
-struct SilentSink;
+struct SilentSink<'a> {
+    events: &'a RunEvents,
+}
 
-impl DeltaSink for SilentSink {
+impl DeltaSink for SilentSink<'_> {
     fn push(&mut self, _: ModelDelta) {}
 
     fn pressure(&mut self) -> Option<BoxFuture<'static, ()>> {
         None
+    }
+
+    fn is_heard(&self) -> bool {
+        false
+    }
+
+    fn attempt_failed(&mut self, attempt: &FailedAttempt<'_>) {
+        self.events.model_attempt(None, attempt);
     }
 }
 

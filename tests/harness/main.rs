@@ -6,10 +6,13 @@
 mod support;
 
 mod aimock;
+mod cancels;
 mod crash;
 mod faults;
 mod golden;
+mod llmock;
 mod machine;
+mod retry;
 mod runs;
 
 use support::{host, parts};

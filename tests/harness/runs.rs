@@ -1123,3 +1123,45 @@ fn answers_that_were_taken_before_a_cancel_are_kept() {
         );
     }
 }
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_thread_that_another_process_deleted_is_stale_once_and_then_begins_anew() {
+    let folder = std::env::temp_dir().join(format!("fawn-deleted-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let config = json!({
+        "workers": 0,
+        "database": {"backend": "sqlite", "sqlite_dir": folder.to_str()},
+    })
+    .to_string();
+    // Two runtimes share nothing but the file, as two processes do.
+    let (here, elsewhere) = (runtime(&config), runtime(&config));
+    let write = r#"{"values":{"messages":[{"role":"user","content":"hi"}]}}"#;
+    let kept = thread(&here, "t");
+    kept.update(write).expect("written");
+    elsewhere
+        .submit(r#"{"op":"delete_thread","thread_id":"t"}"#)
+        .expect("deleted");
+    let refused = kept
+        .update(write)
+        .expect_err("the thread is not what it was");
+    assert_eq!(
+        (refused.code, refused.retryable),
+        (ErrorCode::ThreadStale, true)
+    );
+    assert_eq!(state(&kept)["values"]["messages"], json!([]));
+    kept.update(write).expect("written");
+
+    // The same in a run.
+    let agent = here
+        .compose(parts(ScriptModel::new(vec![says("one"), says("two")])))
+        .expect("an assembly");
+    elsewhere
+        .submit(r#"{"op":"delete_thread","thread_id":"t"}"#)
+        .expect("deleted");
+    let ended = result(&start(&here, &agent, &kept, None, &hello()));
+    assert_eq!(ended["error"]["code"], "thread_stale");
+    let ended = result(&start(&here, &agent, &kept, None, &hello()));
+    assert_eq!(ended["status"], "success", "{ended}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}

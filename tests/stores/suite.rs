@@ -387,10 +387,7 @@ fn a_refused_checkpoint_leaves_nothing() {
         assert_eq!(code(wait(store.put(T, second_root))), "thread_stale");
         let mut orphan = model.next(Some(3), said(4, "late"));
         orphan.meta.parent = Some(checkpoint_id(99));
-        assert_eq!(
-            code(wait(store.put(T, orphan.clone()))),
-            "unknown_checkpoint"
-        );
+        assert_eq!(code(wait(store.put(T, orphan.clone()))), "thread_stale");
         orphan.meta.source = Source::Fork;
         assert_eq!(
             code(wait(store.put(T, orphan.clone()))),

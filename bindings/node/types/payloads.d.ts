@@ -31,6 +31,10 @@ export type CallAnswer = {
   /** It could not be done; the text is for the model. */
   error?: string | {
     message: string;
+    /** For a model: whether asking again may help. Default false. */
+    retryable?: boolean | null;
+    /** For a model: how long to wait before asking again. */
+    retry_after_ms?: number | null;
   };
   [yours: `x-${string}`]: unknown;
 };
@@ -120,6 +124,8 @@ export type ErrorObject = {
   path?: string;
   /** Whether the same call may succeed later. */
   retryable: boolean;
+  /** The HTTP status that a model endpoint answered with; absent when none did. */
+  http_status?: number;
   /** What lay behind it, outermost first. */
   cause?: string[];
 };
@@ -128,6 +134,8 @@ export type ErrorObject = {
 export type EventObject =
   | RunStartEvent
   | MessageDeltaEvent
+  | ModelAttemptEvent
+  | StreamResetEvent
   | UsageEvent
   | MessageEvent
   | UpdateEvent
@@ -344,8 +352,8 @@ export type MessageEvent = {
   data: MessageData;
 };
 
-/** A model: part of a runtime_config or an assembly_config. */
-export type ModelConfig = {
+/** A model, told apart by `provider`. */
+export type Model = {
   provider: "scripted";
   /** The replies, in order. */
   replies?: ScriptedReply[] | null;
@@ -353,6 +361,29 @@ export type ModelConfig = {
   file?: string | null;
   /** Whether the list starts again after its last reply. Default false: the run fails there. */
   repeat?: boolean;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "openai";
@@ -407,6 +438,29 @@ export type ModelConfig = {
    * ours, and null there leaves it out.
    */
   extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "anthropic";
@@ -469,6 +523,29 @@ export type ModelConfig = {
   parallel_tool_calls?: boolean | null;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "host";
@@ -476,14 +553,301 @@ export type ModelConfig = {
   model?: string | null;
   /** How long the host has for one reply, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   [yours: `x-${string}`]: unknown;
 };
+
+/** An attempt of a model call failed. One that succeeds has no such event: its message tells. */
+export type ModelAttemptData = {
+  /** The message that was asked for; null when a middleware asked. */
+  message_id: string | null;
+  /** Its name, else what its configuration says under model, else its provider. */
+  model: string;
+  /** Counted from 1 for each model. */
+  attempt: number;
+  /** How many this model is given. */
+  max_attempts: number;
+  /** An error object: why it failed. */
+  error: Record<string, unknown>;
+  /** What follows: the same model again, the next one, or the end of the call. */
+  next: "retry" | "fallback" | "none" | (string & {});
+  /** The wait before a retry. */
+  wait_ms: number | null;
+  /** The model of a fallback. */
+  next_model: string | null;
+};
+
+/** An attempt of a model call failed. One that succeeds has no such event: its message tells. */
+export type ModelAttemptEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "model_attempt";
+  /** When. */
+  at: string;
+  data: ModelAttemptData;
+};
+
+/** A model: part of a runtime_config or an assembly_config. */
+export type ModelConfig = {
+  provider: "scripted";
+  /** The replies, in order. */
+  replies?: ScriptedReply[] | null;
+  /** A JSON file that holds the list of replies, instead of `replies`. It is read once. */
+  file?: string | null;
+  /** Whether the list starts again after its last reply. Default false: the run fails there. */
+  repeat?: boolean;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelConfigModelRef[];
+  [yours: `x-${string}`]: unknown;
+} | {
+  provider: "openai";
+  /** Name of the model, as the endpoint knows it. */
+  model: string;
+  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
+  base_url?: string;
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
+  api_key?: string | null;
+  /** How the key is sent. Default `bearer`. */
+  auth?: AuthStyle;
+  /** Added to the address as `api-version=…`, for endpoints that want it there. */
+  api_version?: string | null;
+  /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
+  headers?: Record<string, string>;
+  /** Whether the reply is streamed. Default true. */
+  stream?: boolean;
+  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
+  connect_timeout_ms?: number;
+  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
+  first_byte_timeout_ms?: number;
+  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  between_bytes_timeout_ms?: number;
+  /**
+   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
+   * 1,800,000.
+   */
+  timeout_ms?: number;
+  /** TLS settings for https. */
+  tls?: TlsConfig | null;
+  /**
+   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
+   * used unless they are named here, as in `"$HTTPS_PROXY"`.
+   */
+  proxy?: string | null;
+  /** Sampling temperature. */
+  temperature?: number | null;
+  /** Most tokens that the model may write, sent as `max_tokens`. */
+  max_tokens?: number | null;
+  /** The same, sent as `max_completion_tokens`: models that reason want it under this name, and count reasoning. */
+  max_completion_tokens?: number | null;
+  /** Nucleus sampling: the probability mass to draw from. */
+  top_p?: number | null;
+  /** Seed for endpoints that can repeat a sampling. */
+  seed?: number | null;
+  /** How long the model may think, in the endpoint's own words (`"low"`, `"high"`, …). */
+  reasoning_effort?: string | null;
+  /** Whether the reasoning of earlier replies goes back to the model as `reasoning_content`. Default false. */
+  replay_reasoning?: boolean;
+  /**
+   * More members of the request body. Members that are set elsewhere are refused; `stream_options` replaces
+   * ours, and null there leaves it out.
+   */
+  extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelConfigModelRef[];
+  [yours: `x-${string}`]: unknown;
+} | {
+  provider: "anthropic";
+  /** Name of the model, as the endpoint knows it. */
+  model: string;
+  /**
+   * Where the endpoint is; `/v1/messages` is added to its path, or `/messages` where the path ends with `/v1`. A
+   * query stays in place.
+   */
+  base_url?: string;
+  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
+  api_key?: string | null;
+  /** How the key is sent. Default `x-api-key`. */
+  auth?: AuthStyle;
+  /** Sent as `anthropic-version`. Default `2023-06-01`. */
+  api_version?: string;
+  /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
+  headers?: Record<string, string>;
+  /** Whether the reply is streamed. Default true. */
+  stream?: boolean;
+  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
+  connect_timeout_ms?: number;
+  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
+  first_byte_timeout_ms?: number;
+  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  between_bytes_timeout_ms?: number;
+  /**
+   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
+   * 1,800,000.
+   */
+  timeout_ms?: number;
+  /** TLS settings for https. */
+  tls?: TlsConfig | null;
+  /**
+   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
+   * used unless they are named here, as in `"$HTTPS_PROXY"`.
+   */
+  proxy?: string | null;
+  /**
+   * Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
+   * beside a `budget_tokens` that is larger.
+   */
+  max_tokens?: number | null;
+  /** Sampling temperature. */
+  temperature?: number | null;
+  /** Nucleus sampling: the probability mass to draw from. */
+  top_p?: number | null;
+  /** How many of the likeliest tokens to draw from. */
+  top_k?: number | null;
+  /** Texts at which the model stops. */
+  stop_sequences?: string[];
+  /**
+   * How the model thinks, sent as given: `{"type":"enabled","budget_tokens":10000}`, `{"type":"adaptive"}`,
+   * `{"type":"disabled"}`, or a form to come.
+   */
+  thinking?: Record<string, unknown> | null;
+  /** How hard the model works, in the endpoint's own words; sent as `output_config.effort`. */
+  reasoning_effort?: string | null;
+  /** Whether the model may call several tools at once. Sent only when set. */
+  parallel_tool_calls?: boolean | null;
+  /** More members of the request body. Members that are set elsewhere are refused. */
+  extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelConfigModelRef[];
+  [yours: `x-${string}`]: unknown;
+} | {
+  provider: "host";
+  /** Told to the host in each call, so that one host can answer several models. */
+  model?: string | null;
+  /** How long the host has for one reply, in milliseconds. Default 600000. */
+  deadline_ms?: number | null;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelConfigModelRef[];
+  [yours: `x-${string}`]: unknown;
+};
+
+/** A model given in place, or the name of one of the runtime's. */
+export type ModelConfigModelRef = string | ModelConfig;
 
 /** The ways a model call can fail, by the names of their error codes. */
 export type ModelFault = "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "model_host";
 
 /** A model given in place, or the name of one of the runtime's. */
-export type ModelRef = string | ModelConfig;
+export type ModelRef = string | Model;
 
 /** What a new run does about one that is in flight on its thread. */
 export type MultitaskStrategy = "reject" | "interrupt" | "rollback";
@@ -497,6 +861,29 @@ export type NamedModel = {
   file?: string | null;
   /** Whether the list starts again after its last reply. Default false: the run fails there. */
   repeat?: boolean;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   /** What assemblies call it. */
   name: string;
   /** Whether the model can think before it answers. Default false. */
@@ -566,6 +953,29 @@ export type NamedModel = {
    * ours, and null there leaves it out.
    */
   extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   /** What assemblies call it. */
   name: string;
   /** Whether the model can think before it answers. Default false. */
@@ -643,6 +1053,29 @@ export type NamedModel = {
   parallel_tool_calls?: boolean | null;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   /** What assemblies call it. */
   name: string;
   /** Whether the model can think before it answers. Default false. */
@@ -665,6 +1098,29 @@ export type NamedModel = {
   model?: string | null;
   /** How long the host has for one reply, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
+  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  max_retries?: number;
+  /** The first wait, in milliseconds. Default 500. */
+  retry_base_delay_ms?: number;
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  retry_cap_delay_ms?: number;
+  /**
+   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
+   * at all: to come earlier would be in vain. Default 120,000.
+   */
+  max_retry_after_ms?: number;
+  /**
+   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
+   * Default 1,800,000.
+   */
+  retry_deadline_ms?: number;
+  /**
+   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
+   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   */
+  retry_after_partial?: boolean;
+  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
+  fallbacks?: ModelRef[];
   /** What assemblies call it. */
   name: string;
   /** Whether the model can think before it answers. Default false. */
@@ -982,6 +1438,25 @@ export type ShutdownAnswer = {
 
 /** A kind of events that a run sends on request. */
 export type StreamMode = "values" | "updates" | "messages" | "custom";
+
+/** What was streamed of a message is void: another attempt begins, whose deltas have the same message_id. */
+export type StreamResetData = {
+  message_id: string;
+};
+
+/** What was streamed of a message is void: another attempt begins, whose deltas have the same message_id. */
+export type StreamResetEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "stream_reset";
+  /** When. */
+  at: string;
+  data: StreamResetData;
+};
 
 /** Runtime-wide events. */
 export type Subscription = "log" | "runtime";

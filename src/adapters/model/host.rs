@@ -20,6 +20,8 @@ use crate::protocol::message::{InvalidToolCall, ToolCall};
 pub struct HostModel {
     name: String,
     deadline: Duration,
+    /// The part of its idempotency keys that tells it from the models it stands in for.
+    place: String,
 }
 
 impl HostModel {
@@ -30,7 +32,15 @@ impl HostModel {
             deadline: config
                 .deadline_ms
                 .map_or(DEFAULT_DEADLINE, Duration::from_millis),
+            place: String::new(),
         }
+    }
+
+    /// The same model as the fallback number `place`, counted from 1. A turn that comes to it is not the piece of work
+    /// that another model of the host was asked for, so it has a key of its own.
+    pub fn fallback(mut self, place: usize) -> Self {
+        self.place = format!("/{place}");
+        self
     }
 }
 
@@ -47,7 +57,8 @@ impl ModelProvider for HostModel {
             args: request_json(request),
             deadline: self.deadline,
             tool_call_id: None,
-            idempotency_key: format!("{}/model/{turn}", request.run.run_id),
+            // The same for every attempt: a host that has answered already may answer with that.
+            idempotency_key: format!("{}/model/{turn}{}", request.run.run_id, self.place),
         })?;
         loop {
             match handle.next().await? {
@@ -62,8 +73,13 @@ impl ModelProvider for HostModel {
                 HostReply::Answered(value) => {
                     return reply(value).map_err(|error| error.below("/ok").into());
                 }
-                HostReply::Refused(message) => {
-                    return Err(Error::new(ErrorCode::ModelHost, message).into());
+                HostReply::Refused(refusal) => {
+                    let mut error = Error::new(ErrorCode::ModelHost, refusal.message);
+                    error.retryable = refusal.retryable;
+                    return Err(ModelError {
+                        retry_after: refusal.retry_after,
+                        ..ModelError::from(error)
+                    });
                 }
             }
         }

@@ -41,7 +41,11 @@ fn admit(meta: &CheckpointMeta, newest: Option<Uuid>, parent_exists: bool) -> Re
     if let Some(parent) = meta.parent
         && !parent_exists
     {
-        return Err(unknown_checkpoint(parent));
+        // Only a fork names its parent; everything else follows what its writer took for the newest.
+        return Err(match meta.source {
+            Source::Fork => unknown_checkpoint(parent),
+            _ => stale("another writer deleted the thread"),
+        });
     }
     // A fork without a parent starts the thread anew and keeps what there was.
     if meta.parent != newest && meta.source != Source::Fork {

@@ -4,6 +4,7 @@ mod anthropic;
 mod connection;
 mod openai;
 mod profile;
+mod retry;
 mod scripted;
 mod secret;
 
@@ -15,6 +16,7 @@ pub(crate) use connection::Connection;
 pub use connection::{AuthStyle, TlsConfig};
 pub use openai::OpenAiConfig;
 pub use profile::{ModelProfile, ModelWishes, settled};
+pub use retry::{MAX_RETRIES, RetryConfig};
 pub use scripted::{
     Chunks, ModelFault, ReplyContent, ScriptedConfig, ScriptedError, ScriptedInvalidToolCall,
     ScriptedReply, ScriptedToolCall, ScriptedUsage, check_replies,

@@ -310,7 +310,7 @@ mod tests {
             thinking,
             ..ModelWishes::default()
         };
-        let model = settled(&named.model, &named.profile, &wishes).unwrap();
+        let model = settled(&named.model.config, &named.profile, &wishes).unwrap();
         let mut settings = own_settings(&model, tunable(&model));
         settings.retain(|_, value| {
             *value != json!({}) && *value != json!([]) && *value != json!(false)
@@ -362,10 +362,10 @@ mod tests {
             ..ModelWishes::default()
         };
         let plain = named(json!({"provider": "anthropic"})).unwrap();
-        assert!(settled(&plain.model, &plain.profile, &think).is_ok());
+        assert!(settled(&plain.model.config, &plain.profile, &think).is_ok());
         let shorthand =
             named(json!({"provider": "anthropic", "thinking": {"type": "adaptive"}})).unwrap();
-        let error = settled(&shorthand.model, &shorthand.profile, &think).unwrap_err();
+        let error = settled(&shorthand.model.config, &shorthand.profile, &think).unwrap_err();
         assert_eq!(error.code, ErrorCode::AssemblyInvalid);
     }
 
@@ -385,7 +385,7 @@ mod tests {
             )
             .unwrap();
             let ModelConfig::Openai(config) =
-                settled(&named.model, &named.profile, &wishes).unwrap()
+                settled(&named.model.config, &named.profile, &wishes).unwrap()
             else {
                 panic!("another provider");
             };

@@ -52,6 +52,36 @@ pub const EVENT_TYPES: &[EventType] = &[
         },
     },
     EventType {
+        name: "model_attempt",
+        about: "An attempt of a model call failed. One that succeeds has no such event: its message tells.",
+        data: || {
+            object(
+                json!({
+                    "message_id": {
+                        "description": "The message that was asked for; null when a middleware asked.",
+                        "type": ["string", "null"],
+                    },
+                    "model": {"description": "Its name, else what its configuration says under model, else its provider.", "type": "string"},
+                    "attempt": {"description": "Counted from 1 for each model.", "type": "integer", "minimum": 1},
+                    "max_attempts": {"description": "How many this model is given.", "type": "integer", "minimum": 1},
+                    "error": {"description": "An error object: why it failed.", "type": "object"},
+                    "next": {
+                        "description": "What follows: the same model again, the next one, or the end of the call.",
+                        "anyOf": [{"enum": ["retry", "fallback", "none"]}, {"type": "string"}],
+                    },
+                    "wait_ms": {"description": "The wait before a retry.", "type": ["integer", "null"], "minimum": 0},
+                    "next_model": {"description": "The model of a fallback.", "type": ["string", "null"]},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "stream_reset",
+        about: "What was streamed of a message is void: another attempt begins, whose deltas have the same message_id.",
+        data: || object(json!({"message_id": {"type": "string"}}), &[]),
+    },
+    EventType {
         name: "usage",
         about: "Tokens of one reply and of the run so far.",
         data: || {

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use self::answers as answer;
 use self::events::{event, run_result};
-use super::config::{AssemblyConfig, ModelConfig, QueueConfig, RuntimeConfig};
+use super::config::{AssemblyConfig, QueueConfig, RuntimeConfig};
 use super::decode::from_text;
 use super::error::{Error, ErrorCode};
 use super::json::parse;
+use super::model_entry::ModelEntry;
 use super::run::{
     RunOp, RunRequest, ThreadHistoryQuery, ThreadOpen, ThreadStateQuery, ThreadUpdate,
 };
@@ -78,8 +79,8 @@ pub const SCHEMAS: &[Schema] = &[
     Schema {
         name: "model_config",
         summary: "A model: part of a runtime_config or an assembly_config.",
-        schema: of::<ModelConfig>,
-        round_trip: Some(|text| taken::<ModelConfig>(text, ModelConfig::validate)),
+        schema: of::<ModelEntry>,
+        round_trip: Some(|text| taken::<ModelEntry>(text, ModelEntry::validate)),
     },
     Schema {
         name: "assembly_config",
@@ -280,7 +281,18 @@ fn call_answer() -> Value {
                     {
                         "type": "object",
                         "required": ["message"],
-                        "properties": {"message": {"type": "string"}},
+                        "properties": {
+                            "message": {"type": "string"},
+                            "retryable": {
+                                "description": "For a model: whether asking again may help. Default false.",
+                                "type": ["boolean", "null"],
+                            },
+                            "retry_after_ms": {
+                                "description": "For a model: how long to wait before asking again.",
+                                "type": ["integer", "null"],
+                                "minimum": 0,
+                            },
+                        },
                     },
                 ],
             },
@@ -314,6 +326,10 @@ fn error_object() -> Value {
             "retryable": {
                 "description": "Whether the same call may succeed later.",
                 "type": "boolean",
+            },
+            "http_status": {
+                "description": "The HTTP status that a model endpoint answered with; absent when none did.",
+                "type": "integer",
             },
             "cause": {
                 "description": "What lay behind it, outermost first.",

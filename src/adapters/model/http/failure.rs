@@ -42,6 +42,7 @@ pub(crate) fn from_status(
     }
     let mut error = Error::new(code, redactor.clean(&message));
     error.retryable = retryable;
+    error.http_status = Some(status);
     // What the endpoint's operator is asked for when the failure is reported to them.
     let request_id = ["request-id", "x-request-id"]
         .into_iter()
@@ -246,7 +247,6 @@ fn class_of_status(status: u16) -> Option<(ErrorCode, bool)> {
         408 => (ErrorCode::ModelTimeout, true),
         409 | 425 => (ErrorCode::ModelRequest, true),
         429 => (ErrorCode::ModelRateLimit, true),
-        501 | 505 => (ErrorCode::ModelServer, false),
         500..=599 => (ErrorCode::ModelServer, true),
         300..=499 => (ErrorCode::ModelRequest, false),
         _ => return None,
@@ -345,7 +345,7 @@ mod tests {
             (408, ErrorCode::ModelTimeout, true),
             (429, ErrorCode::ModelRateLimit, true),
             (500, ErrorCode::ModelServer, true),
-            (501, ErrorCode::ModelServer, false),
+            (501, ErrorCode::ModelServer, true),
             (503, ErrorCode::ModelServer, true),
             (529, ErrorCode::ModelServer, true),
             (204, ErrorCode::ModelProtocol, false),
