@@ -519,6 +519,7 @@ test('a runtime is driven when the library says so, however it was configured', 
 
 both('a shutdown is told to a function that serves a call from a queue', async (t, runtime) => {
   let code;
+  let down;
   const slow = tool('slow', (args, { signal }) => sleep(60_000, signal).catch((error) => (code = error.code)));
   const agent = scripted(runtime, [calls('slow')], [slow]);
   const queue = runtime.queue();
@@ -526,10 +527,11 @@ both('a shutdown is told to a function that serves a call from a queue', async (
   for await (const event of queue) {
     if (event.type === 'host_call') {
       void agent.serve(event);
-      void runtime.shutdown();
+      down = runtime.shutdown();
     }
     if (event.type === 'run_end') break;
   }
   await until(() => code !== undefined);
+  assert.equal((await down).runs_cancelled, 1);
 });
 
