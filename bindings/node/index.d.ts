@@ -82,7 +82,12 @@ export type ModelFunction = (
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
-type WithExecute<Model> = Model extends { provider: 'host' } ? Model & { execute?: ModelFunction } : Model;
+/** A model and its fallbacks, with their functions. */
+type WithExecute<Model> = Model extends unknown
+  ? Omit<Model, 'fallbacks'> & { fallbacks?: Array<string | WithExecute<ModelConfig>> } & (Model extends { provider: 'host' }
+        ? { execute?: ModelFunction }
+        : unknown)
+  : never;
 
 /** An assembly's configuration; functions of the host may stand beside what they answer. */
 export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
@@ -96,6 +101,7 @@ export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithE
 /** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
 export interface HostFunctions {
   tools?: Record<string, ToolFunction>;
+  /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
 }
 

@@ -16,17 +16,17 @@ class Assembly {
 
   /** For Runtime.assembly. */
   constructor(runtimeCore, runtime, config, functions) {
-    const { given, tools, model: own } = split(config, functions);
+    const { given, ...own } = split(config, functions);
     const text = toConfigText(given);
     const handle = addon.assemblyNew(runtimeCore.handle, text);
-    let facts;
+    let models;
     try {
-      facts = checkFunctions(text, tools, own, runtimeCore.models);
+      models = checkFunctions(config, text, own, runtimeCore.models);
     } catch (error) {
       addon.release(handle);
       throw error;
     }
-    this.#core = { handle, runtime: runtimeCore, tools, ...facts };
+    this.#core = { handle, runtime: runtimeCore, tools: own.tools, models: models.found, answersModels: models.isWhole };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
     forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));

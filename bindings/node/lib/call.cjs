@@ -132,7 +132,7 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
-  return kind === 'model' ? assembly.model : assembly.tools.get(name);
+  return (kind === 'model' ? assembly.models : assembly.tools).get(name);
 }
 
 /** The answer to a call, of the function that it asks for. Never rejects. */

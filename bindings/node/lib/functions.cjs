@@ -1,19 +1,37 @@
 'use strict';
 // Functions of the host that stand in a configuration, taken out of it: the library gets the rest.
+//
+// Tools are told apart by their names. Models of the host, of which there may be several among fallbacks, are by what their
+// configurations have as `model`: it is the name in the host call.
 
 const { errorOf } = require('./error.cjs');
 const { bytesOf, fromText, isNoJson } = require('./text.cjs');
+
+/** What a host call says of a model that has no `model`. */
+const UNNAMED = 'host';
 
 function isObject(value) {
   return typeof value === 'object' && value !== null && bytesOf(value) === undefined && !isNoJson(value);
 }
 
-/** What stands in a configuration without its `execute`, which goes to `found`. */
-function without(object, what, found) {
+function checked(run, what) {
+  if (typeof run !== 'function') throw new TypeError(`fawn: ${what} must be a function`);
+  return run;
+}
+
+/** What stands in a configuration, without its `execute`. */
+function without(object, what) {
   if (!isObject(object) || !('execute' in object)) return object;
   const { execute, ...rest } = object;
-  found(checked(execute, `${what}.execute`));
+  checked(execute, `${what}.execute`);
   return rest;
+}
+
+/** A model without its function and those of its fallbacks. */
+function withoutModels(model, what) {
+  const rest = without(model, what);
+  if (!isObject(rest) || !Array.isArray(rest.fallbacks)) return rest;
+  return { ...rest, fallbacks: rest.fallbacks.map((fallback) => withoutModels(fallback, `a fallback of ${what}`)) };
 }
 
 /** Functions apart from a configuration. */
@@ -29,59 +47,84 @@ function apart(functions = {}) {
   return { tools: new Map(Object.entries(tools)), model: model === undefined ? undefined : checked(model, 'model') };
 }
 
-/** An assembly's configuration without functions, and the functions: those of `tools` by name, and that of the model. */
+/** An assembly's configuration without functions, and the functions: those of tools by name, and one for models apart. */
 function split(config, functions) {
-  const { tools, model: other } = apart(functions);
-  let model = other;
+  const { tools, model } = apart(functions);
   if (!isObject(config)) return { given: config, tools, model };
   const given = { ...config };
   if (Array.isArray(config.tools)) {
-    given.tools = config.tools.map((tool) => without(tool, `tool ${tool?.name}`, (run) => tools.set(tool.name, run)));
+    given.tools = config.tools.map((tool) => {
+      const rest = without(tool, `tool ${tool?.name}`);
+      if (rest !== tool) tools.set(tool.name, tool.execute);
+      return rest;
+    });
   }
-  if ('model' in config) given.model = without(config.model, 'model', (run) => (model ??= run));
+  if ('model' in config) given.model = withoutModels(config.model, 'model');
   return { given, tools, model };
 }
 
-/** A runtime's configuration without functions, and the functions of its models by name. */
+/** A runtime's configuration without functions. */
 function splitModels(config) {
-  const functions = new Map();
-  if (!isObject(config) || !Array.isArray(config.models)) return { given: config, functions };
-  const models = config.models.map((model) => without(model, `model ${model?.name}`, (run) => functions.set(model.name, run)));
-  return { given: { ...config, models }, functions };
+  if (!isObject(config) || !Array.isArray(config.models)) return config;
+  return { ...config, models: config.models.map((model) => withoutModels(model, `model ${model?.name}`)) };
 }
 
-/** The host models of a configuration that the library has accepted: their functions by name, undefined for one without. */
-function hostModels(text, functions) {
-  const { models = [] } = fromText(text);
-  for (const { name, provider } of models ?? []) {
-    if (provider !== 'host' && functions.has(name)) throw notHost(`the model ${name}`, '/models');
+/** A model and all its fallbacks, of a configuration that the library has accepted. */
+function* family(model, models, seen = new Set()) {
+  const entry = typeof model === 'string' ? models.get(model) : model;
+  if (entry === undefined || seen.has(entry)) return;
+  seen.add(entry);
+  yield entry;
+  for (const fallback of entry.fallbacks ?? []) yield* family(fallback, models, seen);
+}
+
+/** The models of a runtime by name, with their functions. `text` is its configuration as the library has accepted it. */
+function modelsOf(config, text) {
+  const list = (isObject(config) ? config : fromText(text)).models ?? [];
+  const models = new Map(list.map((model) => [model.name, model]));
+  for (const model of list) functionsOf(model, undefined, models);
+  return models;
+}
+
+/**
+ * The functions that answer for a model and its fallbacks, by name. `other` answers for those that have none of their own.
+ * `isWhole`: all that are the host's have one.
+ */
+function functionsOf(model, other, models) {
+  const found = new Map();
+  let isWhole = true;
+  for (const { provider, model: name, execute } of family(model, models)) {
+    if (provider !== 'host') {
+      if (execute !== undefined) throw notHost(`the model ${name ?? provider}`);
+      continue;
+    }
+    const [key, run] = [name ?? UNNAMED, execute ?? other];
+    if (run === undefined) isWhole = false;
+    else if ((found.get(key) ?? run) === run) found.set(key, run);
+    else throw errorOf('conflict', `two functions answer for the model ${key}; tell them apart by "model"`, '/model');
   }
-  return new Map((models ?? []).filter(({ provider }) => provider === 'host').map(({ name }) => [name, functions.get(name)]));
+  if (other !== undefined && ![...found.values()].includes(other)) throw notHost("the assembly's model");
+  return { found, isWhole };
 }
 
-/** Whether each function is one that the configuration, which the library has accepted, asks for. Answers the model's. */
-function checkFunctions(text, tools, model, models) {
-  const config = fromText(text);
-  const names = (config.tools ?? []).map(({ name }) => name);
+function notHost(what) {
+  return errorOf('conflict', `${what} has a function, which only a model of the provider "host" calls`, '/model');
+}
+
+/**
+ * Checks that each function is one that the configuration asks for, which the library has accepted as `text`. Answers those of
+ * models.
+ */
+function checkFunctions(config, text, { tools, model }, models) {
+  const accepted = isObject(config) ? config : fromText(text);
+  const names = (accepted.tools ?? []).map(({ name }) => name);
   for (const name of tools.keys()) {
     if (names.includes(name)) continue;
     const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
     const message = `there is a function for the tool ${name}, but the assembly has no such tool; ${there}`;
     throw errorOf('unknown_member', message, `/tools/${name}`);
   }
-  const isNamed = typeof config.model === 'string';
-  const asksHost = isNamed ? models.has(config.model) : config.model.provider === 'host';
-  if (model !== undefined && !asksHost) throw notHost("the assembly's model", '/model');
-  return { model: model ?? (isNamed ? models.get(config.model) : undefined), asksHost };
+  return functionsOf(accepted.model, model, models);
 }
 
-function notHost(what, path) {
-  return errorOf('conflict', `${what} has a function, which only a model of the provider "host" has`, path);
-}
-
-function checked(run, what) {
-  if (typeof run !== 'function') throw new TypeError(`fawn: ${what} must be a function`);
-  return run;
-}
-
-module.exports = { checkFunctions, hostModels, split, splitModels };
+module.exports = { checkFunctions, modelsOf, split, splitModels };

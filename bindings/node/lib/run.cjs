@@ -445,9 +445,9 @@ function startRun(assembly, thread, request, options) {
   checkSignal(signal);
   let core;
   if (queue === undefined) {
-    if (assembly.asksHost && assembly.model === undefined) {
+    if (!assembly.answersModels) {
       const remedy = 'give one as "execute" beside provider "host", or start the run with a queue and answer its host calls';
-      throw errorOf('assembly_invalid', `the assembly's model is the host's, but there is no function for it; ${remedy}`);
+      throw errorOf('assembly_invalid', `a model of the assembly is the host's, but there is no function for it; ${remedy}`);
     }
     const own = addon.queueNew(runtime.handle, '{}');
     try {

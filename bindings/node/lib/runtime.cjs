@@ -10,7 +10,7 @@ const { Assembly } = require('./assembly.cjs');
 const { Poller } = require('./poller.cjs');
 const { Queue } = require('./queue.cjs');
 const { checkOptions, checkSignal, checkTimeout } = require('./check.cjs');
-const { hostModels, splitModels } = require('./functions.cjs');
+const { modelsOf, splitModels } = require('./functions.cjs');
 const { Thread } = require('./thread.cjs');
 const { toConfigText, toText } = require('./text.cjs');
 const { after } = require('./timer.cjs');
@@ -25,7 +25,7 @@ class RuntimeCore {
     this.wasClosed = false;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
-    /** Functions of the host models that the configuration names; undefined for one without. */
+    /** The models of the configuration by name, with their functions. */
     this.models = models;
     this.poller = new Poller(isDriven);
     /** Host calls from queues that functions work on, by call id. */
@@ -49,12 +49,11 @@ class Runtime {
 
   /** Makes a runtime of its configuration. */
   constructor(config) {
-    const { given, functions } = splitModels(config);
-    const text = toConfigText(given);
+    const text = toConfigText(splitModels(config));
     const handle = addon.runtimeNew(text);
     let core;
     try {
-      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, hostModels(text, functions));
+      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, modelsOf(config, text));
     } catch (error) {
       addon.release(handle);
       throw error;

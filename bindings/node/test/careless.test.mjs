@@ -1,8 +1,9 @@
 // What careless hosts do: values that have no text, texts that were cut, arguments of the wrong kind. Each gets an answer or an
 // error that says what was wrong; nothing ends the process, and no call is left open.
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { after, test } from 'node:test';
-import { FawnError, Runtime, reduce, reduceText, statusName } from '../index.mjs';
+import { FawnError, Runtime, describe, reduce, reduceText, statusName } from '../index.mjs';
 import { WORKERS, ask, calls, collect, living, open, scripted, sleep, tool, until } from './support.mjs';
 
 const rejections = [];
@@ -420,6 +421,45 @@ test('a function in a configuration that nothing would call is an error', (t) =>
   runtime.assembly({ model, 'x-mine': () => 1, tools: [{ name: 'add', 'x-mine': { at: 1 } }] }).close();
   const headers = { 'x-api-key': 5 };
   assert.throws(() => runtime.assembly({ model: { provider: 'openai', model: 'm', headers } }), { path: '/model/headers/x-api-key' });
+});
+
+test('models of the host among fallbacks have functions of their own', (t) => {
+  const require = createRequire(import.meta.url);
+  const { checkFunctions, modelsOf, split, splitModels } = require('../lib/functions.cjs');
+  const [one, two, other] = [() => 1, () => 2, () => 3];
+  const named = {
+    models: [
+      { name: 'a', provider: 'openai', model: 'gpt', fallbacks: ['b', { provider: 'host', execute: one }] },
+      { name: 'b', provider: 'host', model: 'mine', execute: two, fallbacks: ['a'] },
+    ],
+  };
+  const text = JSON.stringify(splitModels(named));
+  assert.doesNotMatch(text, /execute/);
+  const models = modelsOf(named, text);
+  const functionsOf = (model, functions) => {
+    const { given, ...own } = split({ model }, functions);
+    assert.doesNotMatch(JSON.stringify(given), /execute/);
+    return checkFunctions({ model }, JSON.stringify(given), own, models);
+  };
+  assert.deepEqual(functionsOf('a'), { found: new Map([['mine', two], ['host', one]]), isWhole: true });
+  const mixed = { provider: 'scripted', fallbacks: ['b', { provider: 'host', model: 'third' }] };
+  assert.equal(functionsOf(mixed).isWhole, false);
+  // Fallbacks of a fallback count too.
+  const all = new Map([['mine', two], ['host', one], ['third', other]]);
+  assert.deepEqual(functionsOf(mixed, { model: other }), { found: all, isWhole: true });
+  assert.throws(() => functionsOf('a', { model: other }), { code: 'conflict' });
+  assert.throws(() => functionsOf({ provider: 'host', execute: two, fallbacks: ['a'] }), { code: 'conflict', message: /two functions/ });
+  assert.throws(() => functionsOf({ provider: 'host', execute: two, fallbacks: [{ provider: 'openai', execute: one }] }), { code: 'conflict' });
+  assert.throws(() => functionsOf({ provider: 'scripted', fallbacks: [{ provider: 'host', execute: 1 }] }), TypeError);
+});
+
+const schema = JSON.stringify(describe('schema/assembly_config'));
+test('a host model that is a fallback is called', { skip: !schema.includes('"fallbacks"') && 'the library has none' }, async (t) => {
+  const runtime = open(t, {});
+  const failing = { provider: 'scripted', replies: [] };
+  const agent = runtime.assembly({ model: { ...failing, fallbacks: [{ provider: 'host', model: 'second', execute: () => 'from the second' }] } });
+  const { message, error } = await agent.start(runtime.thread(), ask()).result();
+  assert.equal(message?.content, 'from the second', error?.message);
 });
 
 both('a host model without a function is an error at the start, unless a queue is there to answer from', async (t, runtime) => {

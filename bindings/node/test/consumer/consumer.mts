@@ -27,6 +27,17 @@ async function main(): Promise<void> {
   });
   runtime.assembly({ model: { provider: 'scripted', replies: [{ content: 'x' }] } }).close();
   runtime.assembly('{}', { tools: { add: add.execute! }, model: () => 'text' });
+  runtime.assembly({
+    model: {
+      provider: 'openai',
+      model: 'm',
+      fallbacks: ['named', { provider: 'host', model: 'mine', execute: ({ messages }, { emit }) => [messages.length, emit.length] }],
+    },
+  });
+  // @ts-expect-error only a model of the host has a function
+  runtime.assembly({ model: { provider: 'scripted', replies: [], execute() {} } });
+  // @ts-expect-error an unknown member of a fallback
+  runtime.assembly({ model: { provider: 'host', fallbacks: [{ provider: 'host', exec: () => 1 }] } });
   using thread = runtime.thread({ thread_id: 't' });
   await using run = agent.start(thread, { input: { messages: [] }, stream: ['values'] }, { signal: AbortSignal.timeout(5) });
   for await (const event of run) {
