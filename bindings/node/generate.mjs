@@ -17,6 +17,32 @@ const output = path.join(here, 'types', 'payloads.d.ts');
 /** Types that no schema has a name for, because it says them in place; told by how their description begins. */
 const HOISTED = { 'A message in canonical form': 'Message' };
 
+/** Types that the schemas leave open, written out here; told likewise. */
+const WRITTEN = {
+  'Channel name to value': {
+    name: 'ThreadValues',
+    text: `{
+  messages?: Message[];
+  title?: string | null;
+  artifacts?: string[] | null;
+  todos?: unknown;
+  goal?: unknown;
+  sandbox?: unknown;
+  thread_data?: unknown;
+  uploaded_files?: unknown;
+  viewed_images?: unknown;
+  promoted?: unknown;
+  delegations?: unknown;
+  skill_context?: unknown;
+  summary_text?: unknown;
+  structured_response?: unknown;
+  background_tasks?: unknown;
+  [channel: string]: unknown;
+}`,
+    description: 'Channel name to value. A channel that was never written, or not asked for, is absent; more channels may come.',
+  },
+};
+
 /** Types that would hide one of the language's own. */
 const RENAMED = { error: 'ErrorObject', event: 'EventObject' };
 
@@ -106,6 +132,13 @@ class File {
         return name;
       }
     }
+    for (const [start, { name, text, description }] of Object.entries(WRITTEN)) {
+      if (schema.description?.startsWith(start)) {
+        hoisted.add(name);
+        declare(name, text, description);
+        return name;
+      }
+    }
     return this.plain(schema, indent);
   }
 
@@ -188,7 +221,7 @@ function generate() {
   for (const file of fs.readdirSync(folder).sort()) {
     if (file.endsWith('.schema.json')) new File(JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8'))).declare();
   }
-  for (const name of Object.values(HOISTED)) {
+  for (const name of [...Object.values(HOISTED), ...Object.values(WRITTEN).map((type) => type.name)]) {
     if (!hoisted.has(name)) throw new Error(`no schema describes a ${name} any more`);
   }
   const lines = [

@@ -31,8 +31,11 @@ import type {
 
 export type * from './types/payloads.js';
 
-/** JSON text, which goes to the library as it is: a string, or the UTF-8 bytes of one. */
-export type JsonText = string | Uint8Array;
+/**
+ * JSON text: a string, or the UTF-8 bytes of one, which go to the library as they are. Half a surrogate pair in a string, which a
+ * text has that was cut in the middle of a character, becomes U+FFFD; so it does in objects.
+ */
+export type JsonText = string | Uint8Array | ArrayBuffer;
 
 /** What a function of the host gets besides the arguments. */
 export interface CallContext {
@@ -41,7 +44,7 @@ export interface CallContext {
   /**
    * A tool: tells of progress, as `custom` events. A model: streams its reply, `{ text }`, `{ reasoning }` or `{ tool_call }`.
    * Resolves when the part was taken, which is at once unless the run is behind: await it to go no faster than the run.
-   * `false`: the call is over.
+   * `false`: the call is over. Rejects if the part is none.
    */
   readonly emit: (part: unknown) => Promise<boolean>;
   readonly kind: string;
@@ -60,14 +63,16 @@ export interface CallContext {
 
 /**
  * A tool of the host. What it returns is the answer: text or any JSON, or an object with `content` and, if wanted, `artifact`,
- * `update` and `end_run`. What it throws becomes the answer too: the model reads the message.
+ * `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text. What it throws
+ * becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a Promise, another
+ * typed array, a function, a BigInt, a cycle.
  */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are what the tool's schema says
 export type ToolFunction = (args: any, context: CallContext) => unknown;
 
 /**
  * A model of the host. It gets `system`, `messages`, `tools` and `tool_choice`, and returns text or an object with `content`,
- * `tool_calls`, `usage`.
+ * `tool_calls`, `usage`. Nothing is no reply: the run fails.
  */
 export type ModelFunction = (
   request: { system: string | null; messages: import('./types/payloads.js').Message[]; tools: unknown[]; tool_choice: unknown },
@@ -77,7 +82,12 @@ export type ModelFunction = (
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
-type WithExecute<Model> = Model extends { provider: 'host' } ? Model & { execute?: ModelFunction } : Model;
+/** A model and its fallbacks, with their functions. */
+type WithExecute<Model> = Model extends unknown
+  ? Omit<Model, 'fallbacks'> & { fallbacks?: Array<string | WithExecute<ModelConfig>> } & (Model extends { provider: 'host' }
+        ? { execute?: ModelFunction }
+        : unknown)
+  : never;
 
 /** An assembly's configuration; functions of the host may stand beside what they answer. */
 export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
@@ -91,6 +101,7 @@ export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithE
 /** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
 export interface HostFunctions {
   tools?: Record<string, ToolFunction>;
+  /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
 }
 
@@ -108,7 +119,10 @@ export class Runtime {
    * loop while something is pending, and looks at least each 10 milliseconds. Leave `workers` out for models over HTTP.
    */
   constructor(config?: HostRuntimeConfig | JsonText);
-  /** Composes an agent. */
+  /**
+   * Composes an agent. A function for a tool that it does not have, or for a model that is not the host's, is an error. A host
+   * model may be without one only where its calls are answered from a Queue.
+   */
   assembly(config: AgentConfig | JsonText, functions?: HostFunctions): Assembly;
   /** Opens a thread, or begins one. With SQLite this reads the file, here and now. */
   thread(open?: ThreadOpen | JsonText): Thread;
@@ -123,7 +137,10 @@ export class Runtime {
   emit(callId: number, part: unknown): boolean;
   /** Answers a host call that was taken from a Queue. `false`: the call is over. */
   finish(callId: number, answer: CallAnswer | JsonText): boolean;
-  /** Cancels all runs and resolves when they have ended; `null`: the time was up. From now on only what is left can be read. */
+  /**
+   * Cancels all runs and resolves when they have ended; `null`: the time was up. From now on only what is left can be read. May
+   * be called again; the answer counts over all calls.
+   */
   shutdown(options?: Waiting & { timeoutMs?: number }): Promise<ShutdownAnswer | null>;
   shutdownText(options?: Waiting & { timeoutMs?: number }): Promise<string | null>;
   /** Frees it at once. Runs in flight are cancelled behind the scenes. May be called again. */
@@ -144,10 +161,10 @@ export class Assembly {
    *
    * Without `queue` the run has a queue of its own: the assembly's functions are called, and the run can be iterated. With one,
    * everything comes through that queue, host calls included (see `serve`). `null`: nobody listens.
-   * `signal`: cancels the run; its result then has the status `interrupted`.
+   * `signal`: cancels the run, also after close(); its result then has the status `interrupted`.
    */
   start(thread: Thread, request: RunRequest | JsonText, options?: { queue?: Queue | null; signal?: AbortSignal }): Run;
-  /** Calls the function that a `host_call` event from a Queue asks for, and answers. Resolves when that is done. */
+  /** Calls the function that a `host_call` event from a Queue asks for, and answers. Resolves then, and never rejects. */
   serve(event: FawnEvent): Promise<void>;
   /** Frees it; runs go on. */
   close(): void;
@@ -157,6 +174,8 @@ export class Assembly {
 /** One conversation and its state. Made by Runtime.thread. Its calls read or write the store here and now. */
 export class Thread {
   private constructor();
+  /** Its id. Of one that was opened without, the library is asked once: read it before close(). */
+  readonly id: string;
   /** Writes to channels as one checkpoint: all of it or nothing. */
   update(update: ThreadUpdate | JsonText): ThreadUpdateAnswer;
   updateText(update: ThreadUpdate | JsonText): string;
@@ -174,7 +193,7 @@ export class Thread {
 export interface TakeOptions extends Waiting {
   /** At most so many events; 0: all that are there. Default 256. */
   max?: number;
-  /** How long to wait; 0: not at all. Default: for ever. */
+  /** How long to wait; 0: not at all; negative or Infinity: for ever, which is the default. */
   timeoutMs?: number;
 }
 
@@ -197,6 +216,9 @@ export class Queue implements AsyncIterable<FawnEvent> {
 /** One execution of an agent on a thread. Made by Assembly.start. Keeps the process alive until it ends; see unref. */
 export class Run implements AsyncIterable<FawnEvent> {
   private constructor();
+  /** Its id, which its events carry as `run_id`. */
+  readonly id: string;
+  readonly threadId: string;
   /** How it ended. A run that failed is a result too: look at `status` and `error`. */
   result(options?: Waiting): Promise<RunResult>;
   resultText(options?: Waiting): Promise<string>;

@@ -22,7 +22,7 @@ for await (const event of run) {
   if (event.type === 'host_call') console.log('the agent calls', event.data.name, event.data.args);
   if (event.type === 'message_delta' && event.data.text) console.log('the agent says', event.data.text);
 }
-console.log((await run.result()).status, thread.state().values.messages.length, 'messages');
+console.log((await run.result()).status, thread.state().values.messages?.length, 'messages');
 
 await runtime.shutdown();
 for (const object of [thread, agent, runtime]) object.close();

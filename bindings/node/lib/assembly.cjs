@@ -5,8 +5,9 @@ const addon = require('./addon.cjs');
 const forgotten = require('./forgotten.cjs');
 const { serve } = require('./call.cjs');
 const { startRun } = require('./run.cjs');
-const { split } = require('./functions.cjs');
-const { toText } = require('./text.cjs');
+const { checkFunctions, split } = require('./functions.cjs');
+const { toConfigText } = require('./text.cjs');
+const { kindOf } = require('./check.cjs');
 require('./dispose.cjs');
 
 class Assembly {
@@ -15,9 +16,17 @@ class Assembly {
 
   /** For Runtime.assembly. */
   constructor(runtimeCore, runtime, config, functions) {
-    const { config: given, tools, model } = split(config, functions, runtimeCore.models);
-    const handle = addon.assemblyNew(runtimeCore.handle, toText(given));
-    this.#core = { handle, runtime: runtimeCore, tools, model };
+    const { given, ...own } = split(config, functions);
+    const text = toConfigText(given);
+    const handle = addon.assemblyNew(runtimeCore.handle, text);
+    let models;
+    try {
+      models = checkFunctions(config, text, own, runtimeCore.models);
+    } catch (error) {
+      addon.release(handle);
+      throw error;
+    }
+    this.#core = { handle, runtime: runtimeCore, tools: own.tools, models: models.found, answersModels: models.isWhole };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
     forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));
@@ -39,6 +48,9 @@ class Assembly {
 
   /** Runs the function that a host call asks for, and answers the call. For events that were taken from a Queue. */
   serve(event) {
+    if (event?.type !== 'host_call') {
+      throw new TypeError(`fawn: serve takes an event of the type host_call, not ${event?.type ?? kindOf(event)}`);
+    }
     return serve(this.#core, event, this.#core.runtime.calls);
   }
 

@@ -3,12 +3,19 @@
 
 const addon = require('./addon.cjs');
 const status = require('./status.cjs');
+const { acceptance, refusal, refused, whose } = require('./answer.cjs');
 const { errorOf } = require('./error.cjs');
+const { toJson } = require('./text.cjs');
 
 /** How long an emit that the run was not ready for waits until it is tried again, in milliseconds. */
 const BEHIND_MS = 5;
 const ACCEPTED = Promise.resolve(true);
 const REFUSED = Promise.resolve(false);
+
+/** Whether an error says that the runtime is gone, so that nobody waits for anything. */
+function isGone({ code }) {
+  return code === 'handle' || code === 'closed';
+}
 
 /** One host call that a function works on. */
 class HostCall {
@@ -41,19 +48,30 @@ class HostCall {
   emit(part) {
     let text;
     try {
-      text = JSON.stringify(part) ?? 'null';
-      if (this.flushed === undefined) return this.tell(text) ? ACCEPTED : REFUSED;
+      text = part === undefined ? 'null' : toJson(part, `a part of ${whose(this.event.data)}`);
     } catch (error) {
-      if (error.code !== 'behind') return Promise.reject(error);
-      this.flushed = this.flush();
+      return Promise.reject(error);
+    }
+    if (this.flushed === undefined) {
+      try {
+        return this.tell(text) ? ACCEPTED : REFUSED;
+      } catch (error) {
+        if (error.code !== 'behind') return Promise.reject(error);
+        this.flushed = this.flush();
+      }
     }
     return new Promise((resolve, reject) => this.behind.push({ text, resolve, reject }));
   }
 
   tell(text) {
-    const isOpen = addon.callEmit(this.runtime.handle, this.id, text) !== status.GONE;
-    this.runtime.poller.poke();
-    return isOpen;
+    try {
+      return addon.callEmit(this.runtime.handle, this.id, text) !== status.GONE;
+    } catch (error) {
+      if (isGone(error)) return false;
+      throw error;
+    } finally {
+      this.runtime.poller.poke();
+    }
   }
 
   async flush() {
@@ -114,39 +132,43 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
-  return kind === 'model' ? assembly.model : assembly.tools.get(name);
+  return (kind === 'model' ? assembly.models : assembly.tools).get(name);
 }
 
-/** The text of an answer that says why there is none. */
-function refusal(error) {
-  const message = error instanceof Error ? error.message || error.name : String(error);
-  return JSON.stringify({ error: { message } });
+/** The answer to a call, of the function that it asks for. Never rejects. */
+async function answer(assembly, call) {
+  const { data } = call.event;
+  try {
+    const run = functionOf(assembly, data);
+    if (run === undefined) throw new Error(`the host has no function for ${whose(data)}`);
+    return acceptance(data, await run(data.args, new CallContext(call)));
+  } catch (error) {
+    return refusal(error);
+  }
+}
+
+/** Hands an answer in. One that the library does not take is told to the run, and to whoever wrote the function. */
+async function handIn(call, text) {
+  try {
+    await call.finish(text);
+  } catch (error) {
+    if (isGone(error)) return;
+    const warning = refused(call.event.data, error);
+    process.emitWarning(warning);
+    await call.finish(refusal(warning));
+  }
 }
 
 /** Runs a function on a host call, and answers with what it returns or throws. Never rejects. Meanwhile the call is in `calls`. */
 async function serve(assembly, event, calls) {
-  const { runtime } = assembly;
-  const call = new HostCall(runtime, event);
-  const run = functionOf(assembly, event.data);
+  const call = new HostCall(assembly.runtime, event);
   calls.set(call.id, call);
-  let text;
   try {
-    if (run === undefined) throw new Error(`the host has no function for the ${event.data.kind} ${event.data.name}`);
-    text = `{"ok":${JSON.stringify(await run(event.data.args, new CallContext(call))) ?? 'null'}}`;
+    await handIn(call, await answer(assembly, call));
   } catch (error) {
-    text = refusal(error);
-  }
-  try {
-    await call.finish(text);
-  } catch (error) {
-    // The runtime is gone, so nobody waits. Anything else is an answer that the library does not take: the run hears of it, and
-    // so does whoever wrote the function.
-    if (error.code !== 'handle' && error.code !== 'closed') {
-      process.emitWarning(error);
-      await call.finish(refusal(error)).catch(() => {});
-    }
+    if (!isGone(error)) process.emitWarning(error);
   } finally {
-    calls.delete(call.id);
+    if (calls.get(call.id) === call) calls.delete(call.id);
   }
 }
 

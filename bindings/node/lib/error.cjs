@@ -32,10 +32,10 @@ function makeError(status, text) {
 /** Status numbers by code, as the library tells them. */
 let statuses;
 
-/** An Error of the binding's own, with one of the library's codes. */
-function errorOf(code, message) {
+/** An Error of the binding's own, with one of the library's codes; `path`: where in what was passed. */
+function errorOf(code, message, path) {
   statuses ??= new Map(JSON.parse(addon.describe('errors')).errors.map((error) => [error.code, error.status]));
-  return new FawnError({ code, status: statuses.get(code) ?? 0, message, retryable: false });
+  return new FawnError({ code, status: statuses.get(code) ?? 0, message, path, retryable: false });
 }
 
 module.exports = { FawnError, makeError, errorOf };

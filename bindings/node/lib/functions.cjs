@@ -1,34 +1,17 @@
 'use strict';
 // Functions of the host that stand in a configuration, taken out of it: the library gets the rest.
+//
+// Tools are told apart by their names. Models of the host, of which there may be several among fallbacks, are by what their
+// configurations have as `model`: it is the name in the host call.
 
-/** A model's configuration without its `execute`, which goes to `found`. */
-function splitModel(model, found) {
-  if (typeof model !== 'object' || model === null || !('execute' in model)) return model;
-  const { execute, ...rest } = model;
-  found(checked(execute, 'model.execute'));
-  return rest;
-}
+const { errorOf } = require('./error.cjs');
+const { bytesOf, fromText, isNoJson } = require('./text.cjs');
 
-/** An assembly's configuration without functions, and the functions: those of `tools` by name, and that of the model. */
-function split(config, functions = {}, models) {
-  const tools = new Map(Object.entries(functions.tools ?? {}));
-  for (const [name, run] of tools) checked(run, `tools.${name}`);
-  let model = functions.model === undefined ? undefined : checked(functions.model, 'model');
-  let given = config;
-  if (typeof config === 'object' && config !== null && !(config instanceof Uint8Array)) {
-    given = { ...config };
-    if (Array.isArray(config.tools)) {
-      given.tools = config.tools.map((tool) => {
-        if (typeof tool !== 'object' || tool === null || !('execute' in tool)) return tool;
-        const { execute, ...rest } = tool;
-        tools.set(rest.name, checked(execute, `tool ${rest.name}: execute`));
-        return rest;
-      });
-    }
-    if ('model' in config) given.model = splitModel(config.model, (run) => (model ??= run));
-    if (typeof config.model === 'string') model ??= models.get(config.model);
-  }
-  return { config: given, tools, model };
+/** What a host call says of a model that has no `model`. */
+const UNNAMED = 'host';
+
+function isObject(value) {
+  return typeof value === 'object' && value !== null && bytesOf(value) === undefined && !isNoJson(value);
 }
 
 function checked(run, what) {
@@ -36,4 +19,112 @@ function checked(run, what) {
   return run;
 }
 
-module.exports = { split, splitModel };
+/** What stands in a configuration, without its `execute`. */
+function without(object, what) {
+  if (!isObject(object) || !('execute' in object)) return object;
+  const { execute, ...rest } = object;
+  checked(execute, `${what}.execute`);
+  return rest;
+}
+
+/** A model without its function and those of its fallbacks. */
+function withoutModels(model, what) {
+  const rest = without(model, what);
+  if (!isObject(rest) || !Array.isArray(rest.fallbacks)) return rest;
+  return { ...rest, fallbacks: rest.fallbacks.map((fallback) => withoutModels(fallback, `a fallback of ${what}`)) };
+}
+
+/** Functions apart from a configuration. */
+function apart(functions = {}) {
+  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools and model');
+  const { tools = {}, model, ...others } = functions;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw errorOf('unknown_member', `functions of the host are in tools and model, not in ${unknown}`, `/${unknown}`);
+  }
+  if (!isObject(tools) || Array.isArray(tools)) throw new TypeError('fawn: tools must be an object of functions');
+  for (const [name, run] of Object.entries(tools)) checked(run, `tools.${name}`);
+  return { tools: new Map(Object.entries(tools)), model: model === undefined ? undefined : checked(model, 'model') };
+}
+
+/** An assembly's configuration without functions, and the functions: those of tools by name, and one for models apart. */
+function split(config, functions) {
+  const { tools, model } = apart(functions);
+  if (!isObject(config)) return { given: config, tools, model };
+  const given = { ...config };
+  if (Array.isArray(config.tools)) {
+    given.tools = config.tools.map((tool) => {
+      const rest = without(tool, `tool ${tool?.name}`);
+      if (rest !== tool) tools.set(tool.name, tool.execute);
+      return rest;
+    });
+  }
+  if ('model' in config) given.model = withoutModels(config.model, 'model');
+  return { given, tools, model };
+}
+
+/** A runtime's configuration without functions. */
+function splitModels(config) {
+  if (!isObject(config) || !Array.isArray(config.models)) return config;
+  return { ...config, models: config.models.map((model) => withoutModels(model, `model ${model?.name}`)) };
+}
+
+/** A model and all its fallbacks, of a configuration that the library has accepted. */
+function* family(model, models, seen = new Set()) {
+  const entry = typeof model === 'string' ? models.get(model) : model;
+  if (entry === undefined || seen.has(entry)) return;
+  seen.add(entry);
+  yield entry;
+  for (const fallback of entry.fallbacks ?? []) yield* family(fallback, models, seen);
+}
+
+/** The models of a runtime by name, with their functions. `text` is its configuration as the library has accepted it. */
+function modelsOf(config, text) {
+  const list = (isObject(config) ? config : fromText(text)).models ?? [];
+  const models = new Map(list.map((model) => [model.name, model]));
+  for (const model of list) functionsOf(model, undefined, models);
+  return models;
+}
+
+/**
+ * The functions that answer for a model and its fallbacks, by name. `other` answers for those that have none of their own.
+ * `isWhole`: all that are the host's have one.
+ */
+function functionsOf(model, other, models) {
+  const found = new Map();
+  let isWhole = true;
+  for (const { provider, model: name, execute } of family(model, models)) {
+    if (provider !== 'host') {
+      if (execute !== undefined) throw notHost(`the model ${name ?? provider}`);
+      continue;
+    }
+    const [key, run] = [name ?? UNNAMED, execute ?? other];
+    if (run === undefined) isWhole = false;
+    else if ((found.get(key) ?? run) === run) found.set(key, run);
+    else throw errorOf('conflict', `two functions answer for the model ${key}; tell them apart by "model"`, '/model');
+  }
+  if (other !== undefined && ![...found.values()].includes(other)) throw notHost("the assembly's model");
+  return { found, isWhole };
+}
+
+function notHost(what) {
+  return errorOf('conflict', `${what} has a function, which only a model of the provider "host" calls`, '/model');
+}
+
+/**
+ * Checks that each function is one that the configuration asks for, which the library has accepted as `text`. Answers those of
+ * models.
+ */
+function checkFunctions(config, text, { tools, model }, models) {
+  const accepted = isObject(config) ? config : fromText(text);
+  const names = (accepted.tools ?? []).map(({ name }) => name);
+  for (const name of tools.keys()) {
+    if (names.includes(name)) continue;
+    const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
+    const message = `there is a function for the tool ${name}, but the assembly has no such tool; ${there}`;
+    throw errorOf('unknown_member', message, `/tools/${name}`);
+  }
+  return functionsOf(accepted.model, model, models);
+}
+
+module.exports = { checkFunctions, modelsOf, split, splitModels };

@@ -8,9 +8,20 @@ const forgotten = require('./forgotten.cjs');
 const hub = require('./hub.cjs');
 const { onAbort } = require('./aborting.cjs');
 const { cancelled } = require('./call.cjs');
+const { checkMax, checkOptions, checkSignal, checkTimeout, kindOf } = require('./check.cjs');
 const { eventsOf, textOf } = require('./event.cjs');
 const { toText } = require('./text.cjs');
+const { after } = require('./timer.cjs');
 require('./dispose.cjs');
+
+const TAKE_OPTIONS = ['max', 'timeoutMs', 'signal'];
+
+function checkTake(options) {
+  checkOptions(options, TAKE_OPTIONS);
+  if (options?.max !== undefined) checkMax(options.max);
+  if (options?.timeoutMs !== undefined) checkTimeout(options.timeoutMs);
+  checkSignal(options?.signal);
+}
 
 /** The queue itself and who waits for it. Its takes go one after the other. */
 class QueueCore {
@@ -56,14 +67,13 @@ class QueueCore {
   /** JSON text of an array of events; '' when none came; null when none will. `owner` is not to be forgotten meanwhile. */
   take({ max = hub.BATCH, timeoutMs = -1, signal } = {}, owner) {
     return new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
-      let timer;
+      let stop;
       let unsubscribe;
       const settle = (how, value) => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         if (this.#waiters.length === 0) this.runtime.poller.remove(this);
         hub.release();
-        clearTimeout(timer);
+        stop?.();
         unsubscribe?.();
         how(value);
       };
@@ -78,7 +88,7 @@ class QueueCore {
       this.pump();
       if (!this.#waiters.includes(waiter)) return;
       if (timeoutMs === 0) return waiter.resolve('');
-      if (timeoutMs > 0) timer = setTimeout(waiter.resolve, timeoutMs, '');
+      stop = after(timeoutMs, () => waiter.resolve(''));
       if (signal !== undefined) unsubscribe = onAbort(signal, () => waiter.reject(signal.reason));
       if (this.runtime.isDriven) this.runtime.poller.add(this);
     });
@@ -86,6 +96,7 @@ class QueueCore {
 
   /** The same as events. */
   async takeEvents(options, owner) {
+    checkTake(options);
     if (this.left.length > 0) return this.left.splice(0, options?.max || this.left.length);
     const text = await this.take(options, owner);
     if (text === null) return null;
@@ -96,9 +107,7 @@ class QueueCore {
       if (event.type === 'host_call_cancelled') {
         cancelled(calls, event.data);
       } else if (event.type === 'run_end') {
-        for (const run of this.runs) run.poll();
-        // A shutdown ends runs without a word about their open calls.
-        for (const call of calls.values()) if (call.event.run_id === event.run_id) call.cancel('cancelled');
+        for (const run of this.runs) if (run.id === event.run_id) run.poll();
       }
     }
     return events;
@@ -141,6 +150,7 @@ class Queue {
 
   /** The same as the library's text of the array, untouched. '': no events. Nothing is looked at: no call is cancelled. */
   async takeText(options) {
+    checkTake(options);
     if (this.#core.left.length > 0) return textOf(await this.#core.takeEvents(options, this));
     return this.#core.take(options, this);
   }
@@ -174,6 +184,9 @@ class Queue {
 
   /** What is behind a Queue, for the runs that are started on it. */
   static coreOf(queue) {
+    if (typeof queue !== 'object' || queue === null || !(#core in queue)) {
+      throw new TypeError(`fawn: expected a Queue, not ${kindOf(queue)}`);
+    }
     return queue.#core;
   }
 }

@@ -10,21 +10,18 @@ const status = require('./status.cjs');
 const forgotten = require('./forgotten.cjs');
 const hub = require('./hub.cjs');
 const { onAbort } = require('./aborting.cjs');
+const { messageOf } = require('./answer.cjs');
 const { cancelled, serve } = require('./call.cjs');
+const { checkOptions, checkSignal } = require('./check.cjs');
 const { coreOf } = require('./queue.cjs');
 const { errorOf } = require('./error.cjs');
 const { eventsOf } = require('./event.cjs');
 const { handleOf } = require('./thread.cjs');
-const { toText } = require('./text.cjs');
+const { toJson, toText } = require('./text.cjs');
 require('./dispose.cjs');
 
 /** Events that may wait for an iteration. */
 const KEEP = 1024;
-
-/** Why a signal was aborted, in words. */
-function reasonOf({ reason }) {
-  return reason instanceof Error ? reason.message : String(reason);
-}
 
 /** What all runs have: a handle, a result, and whether they hold the loop. */
 class RunCore {
@@ -35,12 +32,15 @@ class RunCore {
   constructor(runtime, handle, signal) {
     this.runtime = runtime;
     this.handle = handle;
+    const { run_id, thread_id } = JSON.parse(addon.runSubmit(handle, '{"op":"status"}'));
+    this.id = run_id;
+    this.threadId = thread_id;
     /** JSON text of the result, once there is one. */
     this.result = undefined;
     /** Why there will be none. */
     this.failure = undefined;
     runtime.waiting.add(this);
-    if (signal !== undefined) this.#unsubscribe = onAbort(signal, () => this.cancel(reasonOf(signal)));
+    if (signal !== undefined) this.#unsubscribe = onAbort(signal, () => this.aborted(signal.reason));
   }
 
   get hasEnded() {
@@ -60,9 +60,25 @@ class RunCore {
 
   cancel(reason) {
     if (this.hasEnded) return false;
-    const { cancelled } = JSON.parse(addon.runSubmit(this.handle, JSON.stringify({ op: 'cancel', reason })));
+    const { cancelled } = JSON.parse(addon.runSubmit(this.handle, toJson({ op: 'cancel', reason })));
     this.runtime.poller.poke();
     return cancelled;
+  }
+
+  /** The signal that it was started with. Nobody is there to be told of a failure. */
+  aborted(reason) {
+    this.#unsubscribe = undefined;
+    this.cancel(messageOf(reason));
+  }
+
+  ignoreSignal() {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+  }
+
+  /** Whether a signal can still end it. */
+  get canAbort() {
+    return this.#unsubscribe !== undefined;
   }
 
   /** Asks for the result without waiting. Where this OS thread drives, asking drives too. */
@@ -80,7 +96,7 @@ class RunCore {
   end(result, failure) {
     this.result = result;
     this.failure = failure;
-    this.#unsubscribe?.();
+    this.ignoreSignal();
     this.runtime.waiting.delete(this);
     this.ref(false);
     for (const { resolve, reject } of this.#waiters.splice(0)) {
@@ -90,9 +106,11 @@ class RunCore {
   }
 
   /** JSON text of the result. `owner` is not to be forgotten meanwhile. */
-  waitResult({ signal } = {}, owner) {
+  waitResult(options, owner) {
     return new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
+      checkOptions(options, ['signal']);
+      const signal = options?.signal;
+      checkSignal(signal);
       if (this.failure !== undefined) return reject(this.failure);
       if (this.result !== undefined) return resolve(this.result);
       const waiter = { resolve, reject, owner };
@@ -228,7 +246,7 @@ class OwnRun extends RunCore {
   }
 
   end(result, failure) {
-    for (const call of this.#calls.values()) call.cancel('cancelled');
+    if (failure !== undefined) for (const call of this.#calls.values()) call.cancel('closed');
     addon.release(this.handle);
     hub.unwatch(this.#queue, this);
     addon.release(this.#queue);
@@ -283,6 +301,7 @@ class OwnRun extends RunCore {
 /** A run whose events go to a queue of the host's, or to none. Its result is asked for: no wake-up tells of it. */
 class OtherRun extends RunCore {
   #queue;
+  #isLeft = false;
 
   constructor(runtime, handle, queue, signal) {
     super(runtime, handle, signal);
@@ -299,7 +318,7 @@ class OtherRun extends RunCore {
   noLongerWanted() {
     if (this.wantsResult) return;
     this.ref(false);
-    this.#queue?.runs.delete(this);
+    if (!this.#isLeft) this.#queue?.runs.delete(this);
     this.runtime.poller.remove(this);
   }
 
@@ -307,17 +326,34 @@ class OtherRun extends RunCore {
     return this.askResult();
   }
 
-  runtimeClosed() {}
+  runtimeClosed() {
+    if (this.#isLeft) this.#free();
+  }
 
   letGo() {
+    this.#isLeft = true;
+    // Its signal may still want to end it: kept until that aborts, or somebody takes the run_end.
+    if (this.canAbort && this.runtime.isOpen) this.#queue?.runs.add(this);
+    else this.#free();
+    return !this.runtime.wasClosed;
+  }
+
+  aborted(reason) {
+    super.aborted(reason);
+    if (this.#isLeft) this.#free();
+  }
+
+  #free() {
+    this.ignoreSignal();
     addon.release(this.handle);
     this.runtime.waiting.delete(this);
-    return !this.runtime.wasClosed;
+    this.#queue?.runs.delete(this);
   }
 
   end(result, failure) {
     super.end(result, failure);
     this.noLongerWanted();
+    if (this.#isLeft) this.#free();
   }
 }
 
@@ -328,6 +364,16 @@ class Run {
   constructor(core) {
     this.#core = core;
     forgotten.watch(this, 'Run', () => core.letGo());
+  }
+
+  /** Its id, which its events carry as `run_id`. */
+  get id() {
+    return this.#core.id;
+  }
+
+  /** The id of its thread. */
+  get threadId() {
+    return this.#core.threadId;
   }
 
   /** The result: status, the agent's message, the error of a run that failed. */
@@ -390,13 +436,19 @@ class Run {
 }
 
 /** For Assembly.start. */
-function startRun(assembly, thread, request, { queue, signal } = {}) {
+function startRun(assembly, thread, request, options) {
   const { runtime } = assembly;
+  checkOptions(options, ['queue', 'signal']);
+  const { queue, signal } = options ?? {};
   const text = toText(request);
   const threadHandle = handleOf(thread);
-  signal?.throwIfAborted();
+  checkSignal(signal);
   let core;
   if (queue === undefined) {
+    if (!assembly.answersModels) {
+      const remedy = 'give one as "execute" beside provider "host", or start the run with a queue and answer its host calls';
+      throw errorOf('assembly_invalid', `a model of the assembly is the host's, but there is no function for it; ${remedy}`);
+    }
     const own = addon.queueNew(runtime.handle, '{}');
     try {
       core = new OwnRun(assembly, addon.runStart(assembly.handle, threadHandle, own, text), own, signal);

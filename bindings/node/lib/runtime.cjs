@@ -9,13 +9,12 @@ const { onAbort } = require('./aborting.cjs');
 const { Assembly } = require('./assembly.cjs');
 const { Poller } = require('./poller.cjs');
 const { Queue } = require('./queue.cjs');
-const { splitModel } = require('./functions.cjs');
+const { checkOptions, checkSignal, checkTimeout } = require('./check.cjs');
+const { modelsOf, splitModels } = require('./functions.cjs');
 const { Thread } = require('./thread.cjs');
-const { fromText, toText } = require('./text.cjs');
+const { toConfigText, toText } = require('./text.cjs');
+const { after } = require('./timer.cjs');
 require('./dispose.cjs');
-
-/** A shutdown of a driven runtime may do its work for so long at a time, in milliseconds, since nobody else would. */
-const DRIVE_MS = 10;
 
 /** What a runtime's objects share. It outlives the Runtime that the host holds. */
 class RuntimeCore {
@@ -26,7 +25,7 @@ class RuntimeCore {
     this.wasClosed = false;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
-    /** Functions of the host models that the configuration names. */
+    /** The models of the configuration by name, with their functions. */
     this.models = models;
     this.poller = new Poller(isDriven);
     /** Host calls from queues that functions work on, by call id. */
@@ -50,16 +49,16 @@ class Runtime {
 
   /** Makes a runtime of its configuration. */
   constructor(config) {
-    const models = new Map();
-    let given = config;
-    if (Array.isArray(config?.models)) {
-      given = { ...config, models: config.models.map((model) => splitModel(model, (run) => models.set(model.name, run))) };
-    }
-    const text = toText(given);
+    const text = toConfigText(splitModels(config));
     const handle = addon.runtimeNew(text);
-    const { workers, testing } = fromText(text);
-    this.#core = new RuntimeCore(handle, (workers ?? testing?.workers) === 0, models);
-    const core = this.#core;
+    let core;
+    try {
+      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, modelsOf(config, text));
+    } catch (error) {
+      addon.release(handle);
+      throw error;
+    }
+    this.#core = core;
     forgotten.watch(this, 'Runtime', () => (core.free(), true));
   }
 
@@ -114,11 +113,14 @@ class Runtime {
     return text === null ? null : JSON.parse(text);
   }
 
-  shutdownText({ timeoutMs = -1, signal } = {}) {
-    const { handle, isDriven, poller } = this.#core;
-    const ask = () => addon.runtimeShutdown(handle, isDriven ? DRIVE_MS : 0);
+  shutdownText(options) {
+    const { handle, poller } = this.#core;
+    const ask = () => addon.runtimeShutdown(handle, 0);
     return new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
+      checkOptions(options, ['timeoutMs', 'signal']);
+      const { timeoutMs = -1, signal } = options ?? {};
+      checkTimeout(timeoutMs);
+      checkSignal(signal);
       const first = ask();
       if (typeof first === 'string') return resolve(first);
       if (timeoutMs === 0) return resolve(null);
@@ -126,7 +128,7 @@ class Runtime {
       const settle = (how, value) => {
         hub.release();
         poller.remove(item);
-        clearTimeout(timer);
+        stop();
         unsubscribe?.();
         how(value);
       };
@@ -144,7 +146,7 @@ class Runtime {
           return true;
         },
       };
-      const timer = timeoutMs > 0 ? setTimeout(() => settle(resolve, null), timeoutMs) : undefined;
+      const stop = after(timeoutMs, () => settle(resolve, null));
       const unsubscribe = signal && onAbort(signal, () => settle(reject, signal.reason));
       poller.add(item);
     });

@@ -3,12 +3,14 @@
 
 const addon = require('./addon.cjs');
 const forgotten = require('./forgotten.cjs');
+const { kindOf } = require('./check.cjs');
 const { toText } = require('./text.cjs');
 require('./dispose.cjs');
 
 class Thread {
   #handle;
   #runtime;
+  #id;
 
   /** For Runtime.thread. */
   constructor(runtimeCore, runtime, open) {
@@ -16,6 +18,12 @@ class Thread {
     this.#handle = handle;
     this.#runtime = runtime;
     forgotten.watch(this, 'Thread', () => (addon.release(handle), !runtimeCore.wasClosed));
+  }
+
+  /** Its id, also of one that was opened without. */
+  get id() {
+    this.#id ??= JSON.parse(addon.threadState(this.#handle, '{"channels":[]}')).thread_id;
+    return this.#id;
   }
 
   /** Writes to channels, all or nothing, as one checkpoint. */
@@ -57,6 +65,9 @@ class Thread {
 
   /** The handle of a Thread, for the runs that are started on it. */
   static handleOf(thread) {
+    if (typeof thread !== 'object' || thread === null || !(#handle in thread)) {
+      throw new TypeError(`fawn: expected a Thread, not ${kindOf(thread)}`);
+    }
     return thread.#handle;
   }
 }

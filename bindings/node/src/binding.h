@@ -60,8 +60,12 @@ typedef struct named_function {
 /* Reads what every function needs. False: an exception is pending. */
 bool begin(napi_env env, napi_callback_info info, call *c);
 
-/* The handle, call id or other whole number at a place; 0 where there is none. */
-int64_t number_at(const call *c, size_t at);
+/* The whole number at a place, within these bounds. Nothing is rounded or converted: false, and a TypeError that says `what`
+ * is meant is pending. */
+bool number_at(const call *c, size_t at, const char *what, int64_t least, int64_t most, int64_t *out);
+
+/* The handle or call id at a place: 0 or more, as JavaScript holds it exactly. */
+bool id_at(const call *c, size_t at, const char *what, uint64_t *out);
 
 /* A text as the library takes it. */
 typedef struct text {

@@ -5,11 +5,15 @@ typedef int32_t (*call_function)(fawn_runtime, uint64_t, const char *, size_t, f
 
 static napi_value tell(napi_env env, napi_callback_info info, call_function function) {
   call c;
+  fawn_runtime runtime;
+  uint64_t id;
   text json;
   fawn_buf err;
-  if (!begin(env, info, &c) || !text_at(&c, 2, &json)) return NULL;
-  int32_t status =
-      function((fawn_runtime)number_at(&c, 0), (uint64_t)number_at(&c, 1), json.data, json.len, &err);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a runtime", &runtime) || !id_at(&c, 1, "a call id", &id) ||
+      !text_at(&c, 2, &json)) {
+    return NULL;
+  }
+  int32_t status = function(runtime, id, json.data, json.len, &err);
   return outcome(&c, status, &err);
 }
 

@@ -20,9 +20,10 @@ static napi_value version(napi_env env, napi_callback_info info) {
 /* statusName(status) */
 static napi_value status_name(napi_env env, napi_callback_info info) {
   call c;
+  int64_t status;
   napi_value value;
-  if (!begin(env, info, &c)) return NULL;
-  const char *name = fawn_status_name((int32_t)number_at(&c, 0));
+  if (!begin(env, info, &c) || !number_at(&c, 0, "a status", INT32_MIN, INT32_MAX, &status)) return NULL;
+  const char *name = fawn_status_name((int32_t)status);
   return napi_create_string_utf8(env, name, NAPI_AUTO_LENGTH, &value) == napi_ok ? value : NULL;
 }
 

@@ -15,29 +15,35 @@ static napi_value runtime_new(napi_env env, napi_callback_info info) {
 /* runtimeSubmit(runtime, json) */
 static napi_value runtime_submit(napi_env env, napi_callback_info info) {
   call c;
+  fawn_runtime runtime;
   text json;
   fawn_buf out;
-  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
-  int32_t status = fawn_runtime_submit((fawn_runtime)number_at(&c, 0), json.data, json.len, &out);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a runtime", &runtime) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = fawn_runtime_submit(runtime, json.data, json.len, &out);
   return answer(&c, status, &out);
 }
 
 /* runtimeStats(runtime) */
 static napi_value runtime_stats(napi_env env, napi_callback_info info) {
   call c;
+  fawn_runtime runtime;
   fawn_buf out;
-  if (!begin(env, info, &c)) return NULL;
-  int32_t status = fawn_runtime_stats((fawn_runtime)number_at(&c, 0), &out);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a runtime", &runtime)) return NULL;
+  int32_t status = fawn_runtime_stats(runtime, &out);
   return answer(&c, status, &out);
 }
 
-/* runtimeShutdown(runtime, timeoutMs): the answer, or FAWN_TIMEOUT. Blocks the loop that long: lib/ asks for 0, or for a
- * few milliseconds where this OS thread is the one that drives. */
+/* runtimeShutdown(runtime, timeoutMs): the answer, or FAWN_TIMEOUT. Blocks the loop that long: lib/ asks for 0. */
 static napi_value runtime_shutdown(napi_env env, napi_callback_info info) {
   call c;
+  fawn_runtime runtime;
+  int64_t timeout_ms;
   fawn_buf out;
-  if (!begin(env, info, &c)) return NULL;
-  int32_t status = fawn_runtime_shutdown((fawn_runtime)number_at(&c, 0), number_at(&c, 1), &out);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a runtime", &runtime) ||
+      !number_at(&c, 1, "a timeout", -1, INT32_MAX, &timeout_ms)) {
+    return NULL;
+  }
+  int32_t status = fawn_runtime_shutdown(runtime, timeout_ms, &out);
   return answer(&c, status, &out);
 }
 

@@ -1,4 +1,6 @@
 /* Texts and statuses between JavaScript and the library, with as few copies as Node-API allows: one each way. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +9,8 @@
 /* A buffer that one large text has made larger than this is not kept. */
 #define KEEP_TEXT ((size_t)1 << 20)
 #define FIRST_TEXT ((size_t)1 << 14)
+/* The largest whole number up to which JavaScript has them all. */
+#define MAX_SAFE_INTEGER ((INT64_C(1) << 53) - 1)
 
 static void throw_if_none(napi_env env, const char *message) {
   bool pending = false;
@@ -24,10 +28,24 @@ bool begin(napi_env env, napi_callback_info info, call *c) {
   return true;
 }
 
-int64_t number_at(const call *c, size_t at) {
-  int64_t number = 0;
-  if (at >= c->argc || napi_get_value_int64(c->env, c->argv[at], &number) != napi_ok) return 0;
-  return number;
+bool number_at(const call *c, size_t at, const char *what, int64_t least, int64_t most, int64_t *out) {
+  double number;
+  if (at < c->argc && napi_get_value_double(c->env, c->argv[at], &number) == napi_ok && number >= (double)least &&
+      number <= (double)most && number == (double)(int64_t)number) {
+    *out = (int64_t)number;
+    return true;
+  }
+  char message[128];
+  (void)snprintf(message, sizeof message, "fawn: %s must be a whole number, %" PRId64 " to %" PRId64, what, least, most);
+  (void)napi_throw_type_error(c->env, NULL, message);
+  return false;
+}
+
+bool id_at(const call *c, size_t at, const char *what, uint64_t *out) {
+  int64_t number;
+  if (!number_at(c, at, what, 0, MAX_SAFE_INTEGER, &number)) return false;
+  *out = (uint64_t)number;
+  return true;
 }
 
 /* Makes room for so many bytes in the environment's buffer. */
@@ -173,8 +191,8 @@ napi_value made(call *c, int32_t status, handle_kind kind, uint64_t handle, fawn
 napi_value release(napi_env env, napi_callback_info info) {
   call c;
   handle_kind kind;
-  if (!begin(env, info, &c)) return NULL;
-  uint64_t handle = (uint64_t)number_at(&c, 0);
+  uint64_t handle;
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a handle", &handle)) return NULL;
   if (handles_remove(&c.home->handles, handle, &kind)) handle_free(handle, kind);
   return NULL;
 }

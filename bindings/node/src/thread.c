@@ -4,11 +4,12 @@
 /* threadOpen(runtime, json): a handle. */
 static napi_value thread_open(napi_env env, napi_callback_info info) {
   call c;
+  fawn_runtime runtime;
   text json;
   fawn_thread handle;
   fawn_buf err;
-  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
-  int32_t status = fawn_thread_open((fawn_runtime)number_at(&c, 0), json.data, json.len, &handle, &err);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a runtime", &runtime) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = fawn_thread_open(runtime, json.data, json.len, &handle, &err);
   return made(&c, status, KIND_THREAD, handle, &err);
 }
 
@@ -17,10 +18,11 @@ typedef int32_t (*thread_call)(fawn_thread, const char *, size_t, fawn_buf *);
 
 static napi_value ask(napi_env env, napi_callback_info info, thread_call function) {
   call c;
+  fawn_thread thread;
   text json;
   fawn_buf out;
-  if (!begin(env, info, &c) || !text_at(&c, 1, &json)) return NULL;
-  int32_t status = function((fawn_thread)number_at(&c, 0), json.data, json.len, &out);
+  if (!begin(env, info, &c) || !id_at(&c, 0, "a thread", &thread) || !text_at(&c, 1, &json)) return NULL;
+  int32_t status = function(thread, json.data, json.len, &out);
   return answer(&c, status, &out);
 }
 

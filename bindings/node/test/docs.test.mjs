@@ -62,22 +62,44 @@ test('every export has a type, and every type of a value an export', async () =>
     const [, body] = types.match(new RegExp(`^export class ${name} [^]*?{\\n([^]*?)^}`, 'm'));
     const methods = new Set([...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method));
     methods.delete('constructor');
+    for (const [, property] of body.matchAll(/^ {2}readonly (\w+):/gm)) methods.add(property);
     const own = Object.getOwnPropertyNames(fawn[name].prototype).filter((method) => method !== 'constructor');
     assert.deepEqual([...methods].sort(), own.sort(), name);
   }
 });
 
 const tsc = path.join(here, 'consumer', 'node_modules', 'typescript', 'bin', 'tsc');
-test('a TypeScript consumer compiles under --strict', { skip: !fs.existsSync(tsc) && 'typescript is not installed' }, async (t) => {
+const typed = { skip: !fs.existsSync(tsc) && 'typescript is not installed' };
+
+/** Compiles programs of these names and texts as a user of the package would. */
+async function compiles(t, programs) {
   const folder = temporary(t);
   install(folder);
-  for (const name of ['consumer.mts', 'consumer.cts']) {
-    fs.copyFileSync(path.join(here, 'consumer', name), path.join(folder, name));
-    const types = path.join(here, 'consumer', 'node_modules', '@types');
-    const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'esnext', '--typeRoots', types, '--types', 'node'];
-    const { code, stdout, stderr } = await child([tsc, ...options, path.join(folder, name)], { timeoutMs: 120_000 });
-    assert.equal(code, 0, stdout + stderr);
-  }
+  const types = path.join(here, 'consumer', 'node_modules', '@types');
+  const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'esnext', '--typeRoots', types, '--types', 'node'];
+  const files = Object.keys(programs).map((name) => path.join(folder, name));
+  for (const [name, text] of Object.entries(programs)) fs.writeFileSync(path.join(folder, name), text);
+  const { code, stdout, stderr } = await child([tsc, ...options, ...files], { timeoutMs: 120_000 });
+  assert.equal(code, 0, stdout + stderr);
+}
+
+test('a TypeScript consumer compiles under --strict', typed, async (t) => {
+  const names = ['consumer.mts', 'consumer.cts'];
+  await compiles(t, Object.fromEntries(names.map((name) => [name, fs.readFileSync(path.join(here, 'consumer', name), 'utf8')])));
+});
+
+test("the README's programs are TypeScript as well, under --strict", typed, async (t) => {
+  const readme = fs.readFileSync(path.join(binding, 'README.md'), 'utf8');
+  const [program, ...parts] = [...readme.matchAll(/```js\n([^]*?)```/g)].map(([, text]) => text);
+  // What the parts take from the text around them.
+  const around = [
+    "import type { Message, Runtime } from 'fawn';",
+    'declare const runtime: Runtime;',
+    'declare function myModel(messages: Message[], options: { signal: AbortSignal }): AsyncIterable<string>;',
+  ].join('\n');
+  const programs = { 'readme.mts': program };
+  parts.forEach((part, place) => (programs[`part${place}.mts`] = `${around}\n${part}`));
+  await compiles(t, programs);
 });
 
 test('the conformance runner plays a script', async (t) => {

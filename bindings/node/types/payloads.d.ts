@@ -1491,7 +1491,7 @@ export type ThreadHistory = Array<{
   /** as_node, where an update gave it. */
   metadata: Record<string, unknown>;
   /** Channel name to value; only if asked for. */
-  values?: Record<string, unknown>;
+  values?: ThreadValues;
 }>;
 
 /** Input of fawn_thread_history. */
@@ -1528,7 +1528,7 @@ export type ThreadState = {
   /** The thread. */
   thread_id: string;
   /** Channel name to value; with since: of the channels that changed, without messages. */
-  values: Record<string, unknown>;
+  values: ThreadValues;
   /** As asked. */
   since?: string;
   /** Only with since: what became of the messages. */
@@ -1571,6 +1571,26 @@ export type ThreadUpdateAnswer = {
   /** The checkpoint that holds the writes. */
   checkpoint_id: string;
   step: number;
+};
+
+/** Channel name to value. A channel that was never written, or not asked for, is absent; more channels may come. */
+export type ThreadValues = {
+  messages?: Message[];
+  title?: string | null;
+  artifacts?: string[] | null;
+  todos?: unknown;
+  goal?: unknown;
+  sandbox?: unknown;
+  thread_data?: unknown;
+  uploaded_files?: unknown;
+  viewed_images?: unknown;
+  promoted?: unknown;
+  delegations?: unknown;
+  skill_context?: unknown;
+  summary_text?: unknown;
+  structured_response?: unknown;
+  background_tasks?: unknown;
+  [channel: string]: unknown;
 };
 
 /** TLS settings of a provider. */
@@ -1645,7 +1665,7 @@ export type UsageEvent = {
 /** The whole state after a step. */
 export type ValuesData = {
   /** Channel name to value. */
-  values: Record<string, unknown>;
+  values: ThreadValues;
 };
 
 /** The whole state after a step. */

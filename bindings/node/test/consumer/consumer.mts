@@ -27,6 +27,17 @@ async function main(): Promise<void> {
   });
   runtime.assembly({ model: { provider: 'scripted', replies: [{ content: 'x' }] } }).close();
   runtime.assembly('{}', { tools: { add: add.execute! }, model: () => 'text' });
+  runtime.assembly({
+    model: {
+      provider: 'openai',
+      model: 'm',
+      fallbacks: ['named', { provider: 'host', model: 'mine', execute: ({ messages }, { emit }) => [messages.length, emit.length] }],
+    },
+  });
+  // @ts-expect-error only a model of the host has a function
+  runtime.assembly({ model: { provider: 'scripted', replies: [], execute() {} } });
+  // @ts-expect-error an unknown member of a fallback
+  runtime.assembly({ model: { provider: 'host', fallbacks: [{ provider: 'host', exec: () => 1 }] } });
   using thread = runtime.thread({ thread_id: 't' });
   await using run = agent.start(thread, { input: { messages: [] }, stream: ['values'] }, { signal: AbortSignal.timeout(5) });
   for await (const event of run) {
@@ -49,6 +60,8 @@ async function main(): Promise<void> {
   const [first]: Message[] = convertMessages({ messages: ['hi'] });
   console.log(first?.content, describe('build'), reduce('artifacts', { existing: null, updates: [] }), fawn.version());
   const state = thread.state({ last_messages: 1 });
+  const contents = state.values.messages?.map((message) => message.content);
+  console.log(thread.id.length, run.id.length, run.threadId.length, contents, state.values.title?.length, state.values.todos);
   console.log(state.checkpoint_id?.length, thread.history()[0]?.step, runtime.stats().runs.active);
   const down = await runtime.shutdown({ timeoutMs: 1000 });
   console.log(down?.runs_cancelled);
