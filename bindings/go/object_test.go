@@ -100,8 +100,15 @@ func TestForgottenObjectsAreReported(t *testing.T) {
 		agent := must(rt.NewAssembly(scripted(says("hi"))))
 		thread := must(rt.OpenThread(ctx, nil))
 		queue := must(rt.NewQueue(nil))
+		// Runs that have ended are not worth a word.
 		must(must(agent.Start(ctx, thread, fawn.Ask("go"))).Wait(ctx))
 		must(must(agent.StartOn(ctx, queue, thread, fawn.Ask("go"))).Wait(ctx))
+		hangs := must(rt.NewAssembly(hanging()))
+		defer hangs.Close()
+		must(hangs.Start(ctx, thread, fawn.Ask("go")))
+		other := must(rt.OpenThread(ctx, nil))
+		defer other.Close()
+		must(hangs.StartOn(ctx, queue, other, fawn.Ask("go")))
 	}()
 	for _, kind := range []string{"runtime", "assembly", "thread", "queue", "run"} {
 		eventually(t, "the "+kind+" is reported", func() bool {
