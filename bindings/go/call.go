@@ -86,19 +86,19 @@ func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err err
 		failed = call.Name + " ended without an answer"
 		unfit  error // why what was returned is no answer
 		doing  string
-		stack  string
 	)
 	defer func() {
 		_ = recover() // from the text of a panic, which panicked as well
 		err = conclude(ctx, r, call, reply, failed, unfit)
-		if stack != "" {
-			tell(slog.LevelError, "fawn: a host function panicked", "name", call.Name, "panic", failed, "stack", stack)
-		}
 	}()
 	defer func() {
 		if problem := recover(); problem != nil {
-			stack = string(debug.Stack())
+			stack := string(debug.Stack())
 			failed = call.Name + " panicked" + doing
+			defer func() {
+				_ = recover()
+				tell(slog.LevelError, "fawn: a host function panicked", "name", call.Name, "panic", failed, "stack", stack)
+			}()
 			failed = fmt.Sprintf("%s: %v", failed, problem)
 		}
 	}()
@@ -118,9 +118,8 @@ func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err err
 	return
 }
 
-// conclude answers a call, with the reply or, if there is none, with why not. No code of the program runs in here before
-// the answer is sent.
-func conclude(ctx context.Context, r *Runtime, call *HostCall, reply, failed string, unfit error) error {
+// conclude answers a call, with the reply or, if there is none, with why not.
+func conclude(ctx context.Context, r *Runtime, call *HostCall, reply, failed string, unfit error) (err error) {
 	if reply != "" {
 		err := finish(r, call, reply)
 		if err == nil || isCode(err, ErrGone) || isCode(err, ErrHandle) || isCode(err, ErrClosed) {
@@ -132,9 +131,11 @@ func conclude(ctx context.Context, r *Runtime, call *HostCall, reply, failed str
 		return fail(ctx, r, call, failed)
 	}
 	// The library did not take the answer and the call is still open: the model hears what was wrong.
-	err := fail(ctx, r, call, "the answer of "+call.Name+" was refused: "+failed)
+	defer func() {
+		err = errors.Join(unfit, fail(ctx, r, call, "the answer of "+call.Name+" was refused: "+failed))
+	}()
 	tell(slog.LevelWarn, "fawn: the answer of a host function was refused", "name", call.Name, "error", failed)
-	return errors.Join(unfit, err)
+	return nil
 }
 
 // fail answers a call with an error.
