@@ -739,6 +739,12 @@ result<buffer> answer_of(Call call) noexcept {
     return buffer(out);
 }
 
+/// What a member of an answer stands for.
+inline result<std::string> member_of(const result<buffer>& answered, std::string_view name) {
+    if (!answered) return unexpected(answered.error());
+    return json::text(json::find(*answered, name));
+}
+
 /// Does a call that waits, whose outcome is not only its answer: `call(out)`.
 template <class Ended, class Call>
 result<Ended> ended_of(Call call) noexcept {
@@ -873,11 +879,17 @@ public:
         return detail::answer_of([&](fawn_buf* out) { return fawn_thread_history(raw(), json.data(), json.size(), out); });
     }
 
+    /// Its id: the one that it was opened with, or the random one that it was begun with.
+    [[nodiscard]] result<std::string> try_id() const noexcept {
+        return detail::member_of(try_state("{\"channels\":[]}"), "thread_id");
+    }
+
 #if FAWN_HPP_EXCEPTIONS
     [[nodiscard]] static thread open(const runtime& of, std::string_view json = "{}") { return unwrap(try_open(of, json)); }
     buffer update(std::string_view json) const { return unwrap(try_update(json)); }
     [[nodiscard]] buffer state(std::string_view json = "{}") const { return unwrap(try_state(json)); }
     [[nodiscard]] buffer history(std::string_view json = "{}") const { return unwrap(try_history(json)); }
+    [[nodiscard]] std::string id() const { return unwrap(try_id()); }
 #endif
 };
 
@@ -1040,8 +1052,11 @@ public:
         basic_event_range* range_ = nullptr;
     };
 
-    basic_event_range(handle<queue> of, timeout wait, std::uint32_t max_events, bool one_run) noexcept
-        : of_(of), wait_(wait), max_events_(max_events), one_run_(one_run) {}
+    basic_event_range(handle<queue> of, timeout wait, std::uint32_t max_events) noexcept
+        : of_(of), wait_(wait), max_events_(max_events) {}
+    /// The events of one run, which is named by its id, or an error instead of them.
+    basic_event_range(handle<queue> of, timeout wait, result<std::string> run_id) noexcept
+        : of_(of), wait_(wait), max_events_(1), run_id_(std::move(run_id)) {}
 
     [[nodiscard]] iterator begin() noexcept(!Throws) {
         advance();
@@ -1055,9 +1070,20 @@ public:
     [[nodiscard]] const std::optional<fawn::error>& error() const noexcept { return error_; }
 
 private:
+    /// Goes on to the next event that is to be shown: of no run, or of the one that was asked for.
     void advance() noexcept(!Throws) {
-        ended_ = one_run_ && at_->type() == "run_end";
-        if (ended_) return;
+        if (run_id_ && !*run_id_) return end_with(run_id_->error());
+        do {
+            if (run_id_ && at_->type() == "run_end" && at_->is_of(**run_id_)) {
+                ended_ = true;
+                return;
+            }
+            next();
+        } while (!ended_ && run_id_ && !at_->run_id().empty() && !at_->is_of(**run_id_));
+    }
+
+    void next() noexcept(!Throws) {
+        ended_ = false;
         if (!at_.at_end()) ++at_;
         while (at_.at_end()) {
             fawn_buf out{nullptr, 0, 0};
@@ -1068,20 +1094,24 @@ private:
             ended_ = how_ != fawn::status::ok;
             if (!ended_) continue;
             error_.reset();
-            if (is_error(how_)) {
-                error_.emplace(text_.view(), how_);
-#if FAWN_HPP_EXCEPTIONS
-                if constexpr (Throws) throw fawn::error(*error_);
-#endif
-            }
+            if (is_error(how_)) end_with(fawn::error(text_.view(), how_));
             return;
         }
+    }
+
+    void end_with(const fawn::error& failed) noexcept(!Throws) {
+        ended_ = true;
+        how_ = failed.status();
+        error_.emplace(failed);
+#if FAWN_HPP_EXCEPTIONS
+        if constexpr (Throws) throw fawn::error(failed);
+#endif
     }
 
     handle<queue> of_;
     timeout wait_;
     std::uint32_t max_events_;
-    bool one_run_;
+    std::optional<result<std::string>> run_id_;
     bool ended_ = false;
     fawn::status how_ = fawn::status::ok;
     buffer text_;
@@ -1111,10 +1141,12 @@ public:
     /// The events as a range. With the default of one event at a time nothing is taken that the loop does not come to; with
     /// more it is faster, and what a range that is given up has taken and not shown is lost.
     [[nodiscard]] try_event_range try_events(timeout wait = forever, std::uint32_t max_events = 1) const noexcept {
-        return {get(), wait, max_events, false};
+        return {get(), wait, max_events};
     }
-    /// The events of a queue that serves one run at a time: as `try_events`, but the range ends after the event "run_end".
-    [[nodiscard]] try_event_range try_run_events(timeout wait = forever) const noexcept { return {get(), wait, 1, true}; }
+    /// The events of one run, up to its "run_end", and those of no run, such as warnings. Events of other runs, such as what
+    /// is left of an earlier one, are taken and passed over, calls to the host among them: for a queue that serves one run
+    /// at a time. Nothing but the time given ends the range if the "run_end" was taken before.
+    [[nodiscard]] try_event_range try_run_events(const run& of, timeout wait = forever) const noexcept;
     /// Ends one wait early: one that is under way, or else the next. May be called from any OS thread, but not from a signal
     /// handler.
     [[nodiscard]] result<void> try_interrupt() const noexcept {
@@ -1145,9 +1177,9 @@ public:
         return unwrap(try_take(wait, max_events));
     }
     [[nodiscard]] event_range events(timeout wait = forever, std::uint32_t max_events = 1) const noexcept {
-        return {get(), wait, max_events, false};
+        return {get(), wait, max_events};
     }
-    [[nodiscard]] event_range run_events(timeout wait = forever) const noexcept { return {get(), wait, 1, true}; }
+    [[nodiscard]] event_range run_events(const run& of, timeout wait = forever) const noexcept;
     void interrupt() const { unwrap(try_interrupt()); }
     void set_wakeup(std::function<void()> wakeup) const { unwrap(try_set_wakeup(std::move(wakeup))); }
 #endif
@@ -1182,7 +1214,15 @@ public:
         const std::string said = reason.empty() ? std::string() : ",\"reason\":" + json::quote(reason);
         return try_submit("{\"op\":\"cancel\"" + said + "}");
     }
+    /// Its id, which is also in its events and its result.
+    [[nodiscard]] result<std::string> try_id() const noexcept {
+        return detail::member_of(try_submit("{\"op\":\"status\"}"), "run_id");
+    }
     /// Waits for its end and answers its result (schema "run_result"); a run that failed is a result, not an error.
+    ///
+    /// A run with a queue comes to its end only if somebody takes from that: one that asks the host and is not answered waits
+    /// until the call's deadline, ten minutes by default, and one that has filled its queue for ever. So wait after the loop
+    /// over its events, or on another OS thread than that.
     [[nodiscard]] result<outcome> try_wait(timeout wait = forever) const noexcept {
         return detail::ended_of<outcome>([&](fawn_buf* out) { return fawn_run_wait(raw(), wait.count(), out); });
     }
@@ -1196,6 +1236,7 @@ public:
     }
     buffer submit(std::string_view json) const { return unwrap(try_submit(json)); }
     buffer cancel(std::string_view reason = {}) const { return unwrap(try_cancel(reason)); }
+    [[nodiscard]] std::string id() const { return unwrap(try_id()); }
     [[nodiscard]] outcome wait(timeout until = forever) const { return unwrap(try_wait(until)); }
 #endif
 
@@ -1206,6 +1247,11 @@ private:
         });
     }
 };
+
+inline try_event_range queue::try_run_events(const run& of, timeout wait) const noexcept { return {get(), wait, of.try_id()}; }
+#if FAWN_HPP_EXCEPTIONS
+inline event_range queue::run_events(const run& of, timeout wait) const noexcept { return {get(), wait, of.try_id()}; }
+#endif
 
 /// What a host says to a host call. Text makes one by itself, so a handler may return a string.
 class answer {
@@ -1298,7 +1344,8 @@ public:
     }
 
     /// Adds to the answer before it is finished: progress of a tool (any JSON), a delta of a model (`{"text":…}`).
-    /// `status::err_behind`: the run has not taken what came before; try again later.
+    /// `status::err_behind`: the run has not taken what came before; try again later, and not from the OS thread that takes
+    /// from the queue, where waiting for that would be waiting for oneself.
     [[nodiscard]] result<status> try_emit(std::string_view json) const noexcept {
         return detail::done_by([&](fawn_buf* err) {
             return fawn_call_emit(runtime_.value, id(), json.data(), json.size(), err);
@@ -1367,10 +1414,11 @@ private:
 /// and returns `answer::later()`.
 ///
 ///     host.tool("get_weather", [](fawn::pending_call& call) { return get_weather(call.arg("city")); });
-///     for (const fawn::event& ev : queue.run_events()) host.dispatch(ev);
+///     for (const fawn::event& ev : queue.run_events(run)) host.dispatch(ev);
 ///
-/// Handlers run where `dispatch` is called. Several OS threads may do that with one dispatcher, once all handlers are
-/// registered.
+/// Handlers run where `dispatch` is called. In the loop over the events nothing else comes out while one runs, what it emits
+/// included: a handler that takes long, or a model that streams, moves its call to another OS thread. Several OS threads may
+/// dispatch with one dispatcher, once all handlers are registered.
 class dispatcher {
 public:
     using handler = std::function<answer(pending_call&)>;
@@ -1393,8 +1441,15 @@ public:
         return *this;
     }
 
-    /// Has a host call answered by its handler; false if it is none. The error is that of an answer that the library refused,
-    /// such as JSON that is none; the call was answered with that error, so that the run goes on.
+    /// Registers what hears of answers that the library refused, such as JSON that is none.
+    dispatcher& on_refused(std::function<void(const pending_call&, const error&)> hears) {
+        refused_ = std::move(hears);
+        return *this;
+    }
+
+    /// Has a host call answered by its handler; false if it is none. An answer that the library refuses is no error here: the
+    /// call is answered with what was wrong, so that the run goes on. The error is that of a call that cannot be answered at
+    /// all, since the runtime was freed or is not the one of the call.
     [[nodiscard]] result<bool> try_dispatch(const event& ev) const noexcept {
         pending_call call(runtime_, ev);
         if (!call) return false;
@@ -1403,8 +1458,10 @@ public:
         auto done = call.try_finish(said);
         if (done) return true;
         const error refused = done.error();
-        static_cast<void>(call.try_finish(answer::error("the host's answer was refused: " + refused.message())));
-        return unexpected(refused);
+        done = call.try_finish(answer::error("the host's answer was refused: " + refused.message()));
+        if (!done) return unexpected(done.error());
+        if (refused_) refused_(call, refused);
+        return true;
     }
 
 #if FAWN_HPP_EXCEPTIONS
@@ -1448,6 +1505,7 @@ private:
     handle<runtime> runtime_;
     table tools_, models_;
     handler otherwise_;
+    std::function<void(const pending_call&, const error&)> refused_;
 };
 
 } // namespace FAWN_HPP_FLAVOUR

@@ -5,6 +5,8 @@ package fawn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"runtime"
 
 	"fawn/bindings/go/internal/cabi"
@@ -62,38 +64,40 @@ func (a *Assembly) Run(ctx context.Context, thread *Thread, request any) (*Resul
 // Close lets go of the assembly. Runs that were started with it go on.
 func (a *Assembly) Close() error { return a.object.Close() }
 
+// composition is the document of an assembly while the host's parts are added to it.
+type composition struct {
+	document map[string]json.RawMessage
+	tools    []json.RawMessage
+	funcs    *funcs
+}
+
 // compose adds what the host brings to the document of an assembly, and keeps the functions.
 func compose(text string, host []Host, to *funcs) (string, error) {
-	var document map[string]json.RawMessage
-	var tools []json.RawMessage
-	if err := json.Unmarshal([]byte(text), &document); err != nil || document == nil {
+	for n, part := range host {
+		if is := reflect.ValueOf(part); !is.IsValid() || is.Kind() == reflect.Pointer && is.IsNil() {
+			return "", &Error{Code: ErrArgument, Status: -101, Message: fmt.Sprintf("part %d of the host is nil", n)}
+		}
+	}
+	c := composition{funcs: to}
+	if err := json.Unmarshal([]byte(text), &c.document); err != nil || c.document == nil {
 		return text, nil // no JSON object: the library says so better
 	}
-	if given, ok := document["tools"]; ok {
-		if err := json.Unmarshal(given, &tools); err != nil {
+	if given, ok := c.document["tools"]; ok {
+		if err := json.Unmarshal(given, &c.tools); err != nil {
 			return text, nil
 		}
 	}
 	for _, part := range host {
-		declaration, err := part.declare(to)
+		if err := part.addTo(&c); err != nil {
+			return "", err
+		}
+	}
+	if len(c.tools) > 0 {
+		list, err := json.Marshal(c.tools)
 		if err != nil {
 			return "", err
 		}
-		switch part.(type) {
-		case Model:
-			if _, ok := document["model"]; !ok {
-				document["model"] = declaration
-			}
-		default:
-			tools = append(tools, declaration)
-		}
+		c.document["tools"] = list
 	}
-	if len(tools) > 0 {
-		list, err := json.Marshal(tools)
-		if err != nil {
-			return "", err
-		}
-		document["tools"] = list
-	}
-	return encode(document)
+	return encode(c.document)
 }

@@ -200,6 +200,10 @@ func kind(quoted []byte, before string) (string, bool) {
 		return EventRunStart, true
 	case `"message_delta"`:
 		return EventMessageDelta, true
+	case `"model_attempt"`:
+		return EventModelAttempt, true
+	case `"stream_reset"`:
+		return EventStreamReset, true
 	case `"message"`:
 		return EventMessage, true
 	case `"update"`:

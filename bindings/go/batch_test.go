@@ -146,3 +146,29 @@ func BenchmarkSplit(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/256, "ns/event")
 }
+
+// Events of models that are tried again.
+func TestModelAttempts(t *testing.T) {
+	const batch = `[{"seq":3,"run_id":"r","thread_id":"t","type":"model_attempt","at":"2026-01-02T03:04:05.000000Z","data":` +
+		`{"message_id":"m","model":"big","attempt":1,"max_attempts":3,"error":{"code":"model_server","status":-604,"message":"x",` +
+		`"retryable":true},"next":"retry","wait_ms":250,"next_model":null}},` +
+		`{"seq":4,"type":"model_attempt","at":"","data":{"message_id":null,"model":"big","attempt":3,"max_attempts":3,` +
+		`"error":{"code":"model_server","status":-604,"message":"x","retryable":true},"next":"fallback","wait_ms":null,"next_model":"small"}},` +
+		`{"seq":5,"type":"stream_reset","at":"","data":{"message_id":"m"}}]`
+	events, err := splitBatch([]byte(batch))
+	if err != nil || len(events) != 3 {
+		t.Fatal(err)
+	}
+	first, ok := events[0].Data().(*ModelAttempt)
+	if !ok || first.MessageID != "m" || first.Model != "big" || first.Attempt != 1 || first.MaxAttempts != 3 || first.Next != NextRetry ||
+		first.WaitMS == nil || *first.WaitMS != 250 || first.NextModel != "" || !first.Error.Is(ErrModelServer) || !first.Error.Retryable {
+		t.Errorf("%v", events[0].Data())
+	}
+	last, ok := events[1].Data().(*ModelAttempt)
+	if !ok || last.MessageID != "" || last.Next != NextFallback || last.WaitMS != nil || last.NextModel != "small" {
+		t.Errorf("%v", events[1].Data())
+	}
+	if reset, ok := events[2].Data().(*StreamReset); !ok || reset.MessageID != "m" {
+		t.Errorf("%v", events[2].Data())
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -42,10 +43,14 @@ type callInFlight struct {
 // Answer runs the function that a host call of this assembly is for, and sends what it answers. It is for those who take
 // events from a queue of their own ([Assembly.StartOn]); calls of runs that [Assembly.Start] began are answered without.
 //
-// It returns when the answer was sent, whatever it was. [ErrGone]: too late. [ErrUnsupported]: the assembly has no function
-// for this call.
+// It returns when the answer was sent, whatever it was; so call it on a goroutine of its own, since what the function emits
+// gets nowhere while nobody takes from the queue. [ErrGone]: too late. [ErrUnsupported]: the assembly has no function for
+// this call.
 func (a *Assembly) Answer(ctx context.Context, call *HostCall) error {
 	defer runtime.KeepAlive(a)
+	if call == nil {
+		return &Error{Code: ErrArgument, Status: -101, Message: "there is no call"}
+	}
 	f := a.funcs.of(call)
 	if f == nil {
 		return &Error{Code: ErrUnsupported, Status: -110, Message: fmt.Sprintf("no function for the %s %q", call.Kind, call.Name)}
@@ -65,53 +70,82 @@ func (e *overError) Unwrap() error { return e.cause }
 // errTooLate is why the context of a call ends at its deadline.
 var errTooLate error = &overError{context.DeadlineExceeded}
 
+// isOver asks the cause itself and nothing that it wraps, which may be an error of the program's with methods of its own.
 func isOver(ctx context.Context) bool {
-	var over *overError
-	return ctx.Err() != nil && errors.As(context.Cause(ctx), &over)
+	_, over := context.Cause(ctx).(*overError)
+	return over
 }
 
-// serve runs a host function and answers the call, once, whatever the function does.
+// serve runs a host function and answers the call, once, whatever the program's code does: the function, the methods of
+// the error or value that it returns, and those of what it panics with. All of that runs before the last of the deferred
+// functions, which answers, and which neither a panic nor runtime.Goexit keeps from running.
 func serve(ctx context.Context, r *Runtime, f HostFunc, call *HostCall) (err error) {
 	ctx = context.WithValue(ctx, callKey{}, &callInFlight{r, call})
-	returned := false
+	var (
+		reply  string // the answer, if there is one
+		failed = call.Name + " ended without an answer"
+		unfit  error // why what was returned is no answer
+		doing  string
+	)
 	defer func() {
-		if returned {
-			return
-		}
-		// It panicked, or ended its goroutine with runtime.Goexit.
-		problem := recover()
-		failed := fmt.Errorf("%s panicked: %v", call.Name, problem)
-		if problem == nil {
-			failed = errors.New(call.Name + " ended without an answer")
-		}
-		report().Error("fawn: a host function panicked", "name", call.Name, "panic", problem, "stack", string(debug.Stack()))
-		err = fail(ctx, r, call, failed)
+		_ = recover() // from the text of a panic, which panicked as well
+		err = conclude(ctx, r, call, reply, failed, unfit)
 	}()
-	value, failed := f(ctx, call.Args)
-	returned = true
-	if failed != nil {
+	defer func() {
+		if problem := recover(); problem != nil {
+			stack := string(debug.Stack())
+			failed = call.Name + " panicked" + doing
+			defer func() {
+				_ = recover()
+				tell(slog.LevelError, "fawn: a host function panicked", "name", call.Name, "panic", failed, "stack", stack)
+			}()
+			failed = fmt.Sprintf("%s: %v", failed, problem)
+		}
+	}()
+	value, problem := f(ctx, call.Args)
+	if problem != nil {
+		doing = " when its error was asked for its text"
+		failed = problem.Error()
+		return
+	}
+	doing = " when its answer was to become JSON"
+	var text string
+	if text, unfit = approval(call, value); unfit != nil {
+		failed = unfit.Error()
+		return
+	}
+	reply = text
+	return
+}
+
+// conclude answers a call, with the reply or, if there is none, with why not.
+func conclude(ctx context.Context, r *Runtime, call *HostCall, reply, failed string, unfit error) (err error) {
+	if reply != "" {
+		err := finish(r, call, reply)
+		if err == nil || isCode(err, ErrGone) || isCode(err, ErrHandle) || isCode(err, ErrClosed) {
+			return err
+		}
+		unfit, failed = err, err.Error()
+	}
+	if unfit == nil {
 		return fail(ctx, r, call, failed)
 	}
-	reply, unfit := approval(call, value)
-	if unfit == nil {
-		unfit = finish(r, call, reply)
-		if unfit == nil || isCode(unfit, ErrGone) || isCode(unfit, ErrHandle) || isCode(unfit, ErrClosed) {
-			return unfit
-		}
-	}
 	// The library did not take the answer and the call is still open: the model hears what was wrong.
-	report().Warn("fawn: the answer of a host function was refused", "name", call.Name, "error", unfit)
-	return errors.Join(unfit, fail(ctx, r, call, fmt.Errorf("the answer of %s was refused: %w", call.Name, unfit)))
+	defer func() {
+		err = errors.Join(unfit, fail(ctx, r, call, "the answer of "+call.Name+" was refused: "+failed))
+	}()
+	tell(slog.LevelWarn, "fawn: the answer of a host function was refused", "name", call.Name, "error", failed)
+	return nil
 }
 
 // fail answers a call with an error.
-func fail(ctx context.Context, r *Runtime, call *HostCall, failed error) error {
+func fail(ctx context.Context, r *Runtime, call *HostCall, failed string) error {
 	if isOver(ctx) {
 		// Most likely that the context ended is what failed. Sent now it might still be taken for the tool's answer, and
 		// kept, so that the tool is not asked again when the thread goes on.
-		return &Error{Code: ErrGone, Status: cabi.Gone, Message: failed.Error()}
+		return &Error{Code: ErrGone, Status: cabi.Gone, Message: failed}
 	}
-	return finish(r, call, refusal(failed.Error()))
+	return finish(r, call, refusal(failed))
 }
 
 // approval is the call_answer document for what a function returned. A tool's value is wrapped, so that no value is
@@ -122,6 +156,9 @@ func approval(call *HostCall, value any) (string, error) {
 		case Answer:
 			value = given
 		case *Answer:
+			if given == nil {
+				given = &Answer{}
+			}
 			value = given
 		default:
 			value = Answer{Content: value}
@@ -145,7 +182,7 @@ func finish(r *Runtime, call *HostCall, reply string) error {
 	err := check(cabi.CallFinish(r.handle, call.CallID, reply))
 	runtime.KeepAlive(r)
 	if isCode(err, ErrGone) {
-		report().Debug("fawn: an answer came too late", "name", call.Name, "call_id", call.CallID)
+		tell(slog.LevelDebug, "fawn: an answer came too late", "name", call.Name, "call_id", call.CallID)
 	}
 	return err
 }

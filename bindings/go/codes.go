@@ -10,8 +10,8 @@ package fawn
 // tells whether err is, or wraps, an [Error] of that code.
 type Code string
 
-// Error is the code's name.
-func (c Code) Error() string { return "fawn: " + string(c) }
+// Error is the code's name, such as "thread_busy".
+func (c Code) Error() string { return string(c) }
 
 // Outcomes of calls that are no failures of the library.
 const (

@@ -21,36 +21,54 @@ type MessageDelta struct {
 	ToolCall  *ToolCallDelta `json:"tool_call"`
 }
 
+// String is the piece as JSON text.
+func (d MessageDelta) String() string { return jsonText(d) }
+
+// ModelAttempt is the data of model_attempt: an attempt to have a model reply failed. One that succeeds has no such event.
+type ModelAttempt struct {
+	// MessageID is the message that was asked for; empty when a middleware asked.
+	MessageID string `json:"message_id"`
+	// Model is the one that failed.
+	Model string `json:"model"`
+	// Attempt counts from 1 for each model.
+	Attempt int `json:"attempt"`
+	// MaxAttempts is how many this model is given.
+	MaxAttempts int `json:"max_attempts"`
+	// Error is why it failed.
+	Error *Error `json:"error"`
+	// Next is what follows: one of the Next... constants.
+	Next string `json:"next"`
+	// WaitMS is the wait before a retry, in milliseconds; nil if none follows.
+	WaitMS *int64 `json:"wait_ms"`
+	// NextModel is the model of a fallback; empty otherwise.
+	NextModel string `json:"next_model"`
+}
+
+// What follows an attempt that failed. New versions may add to these.
+const (
+	// NextRetry: the same model again.
+	NextRetry = "retry"
+	// NextFallback: the next model.
+	NextFallback = "fallback"
+	// NextNone: the call ends with the error.
+	NextNone = "none"
+)
+
+// String is the attempt as JSON text.
+func (a ModelAttempt) String() string { return jsonText(a) }
+
+// StreamReset is the data of stream_reset: what was streamed of a message is void, since another attempt begins. Its pieces
+// have the same message id. A program that shows text as it comes takes it back here.
+type StreamReset struct {
+	MessageID string `json:"message_id"`
+}
+
 // ToolCallDelta is a piece of a tool call that streams. Pieces of one call have its index; Args are pieces of JSON text.
 type ToolCallDelta struct {
 	Index int    `json:"index"`
 	ID    string `json:"id,omitempty"`
 	Name  string `json:"name,omitempty"`
 	Args  string `json:"args,omitempty"`
-}
-
-// ModelAttempt is the data of model_attempt: an attempt of a model call that failed.
-type ModelAttempt struct {
-	// MessageID is the message that was asked for; empty when a middleware asked.
-	MessageID string `json:"message_id"`
-	// Model is what the configuration calls the model.
-	Model string `json:"model"`
-	// Attempt counts from 1 for each model, up to MaxAttempts.
-	Attempt     int `json:"attempt"`
-	MaxAttempts int `json:"max_attempts"`
-	// Error is why it failed.
-	Error *Error `json:"error"`
-	// Next is what follows: "retry", "fallback" or "none".
-	Next string `json:"next"`
-	// WaitMs is the wait before a retry.
-	WaitMs int64 `json:"wait_ms"`
-	// NextModel is the model of a fallback.
-	NextModel string `json:"next_model"`
-}
-
-// StreamReset is the data of stream_reset: what was streamed of this message is void, another attempt begins.
-type StreamReset struct {
-	MessageID string `json:"message_id"`
 }
 
 // MessageStored is the data of message: a whole message that a node wrote.
@@ -65,10 +83,16 @@ type Update struct {
 	Update map[string]json.RawMessage `json:"update"`
 }
 
+// String is the update as JSON text.
+func (u Update) String() string { return jsonText(u) }
+
 // Values is the data of values: all channels.
 type Values struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
+
+// String is the values as JSON text.
+func (v Values) String() string { return jsonText(v) }
 
 // UsageReport is the data of usage: tokens of one reply, and of the run so far.
 type UsageReport struct {
@@ -110,6 +134,9 @@ type HostCall struct {
 	IdempotencyKey string `json:"idempotency_key"`
 }
 
+// String is the call as JSON text.
+func (c HostCall) String() string { return jsonText(c) }
+
 // HostCallCancelled is the data of host_call_cancelled.
 type HostCallCancelled struct {
 	CallID uint64 `json:"call_id"`
@@ -121,6 +148,9 @@ type Custom struct {
 	ToolCallID string          `json:"tool_call_id"`
 	Value      json.RawMessage `json:"value"`
 }
+
+// String is the event's data as JSON text.
+func (c Custom) String() string { return jsonText(c) }
 
 // Gap is the data of gap: events that a lossy queue dropped.
 type Gap struct {
@@ -156,6 +186,9 @@ type Message struct {
 	Status string `json:"status"`
 }
 
+// String is the message as JSON text, in the parts that this type has.
+func (m Message) String() string { return jsonText(m) }
+
 // Text is the text of the message: its content if that is text, or its text blocks joined.
 func (m *Message) Text() string {
 	var text string
@@ -186,6 +219,9 @@ type ToolCall struct {
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
+
+// String is the call as JSON text.
+func (c ToolCall) String() string { return jsonText(c) }
 
 // How a run ended.
 const (
@@ -226,6 +262,14 @@ func (r *Result) Text() string {
 	return r.Message.Text()
 }
 
+// String is the result as the library wrote it.
+func (r Result) String() string {
+	if r.raw == nil {
+		return jsonText(r)
+	}
+	return string(r.raw)
+}
+
 // JSON is the result as the library wrote it.
 func (r *Result) JSON() json.RawMessage { return r.raw }
 
@@ -240,4 +284,13 @@ func (r *Result) Err() error {
 	default:
 		return &Error{Code: ErrCancelled, Status: -502, Message: "the run was cancelled: " + r.CancelReason}
 	}
+}
+
+// jsonText is for people to read: fmt shows the JSON that these types hold as numbers.
+func jsonText(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

@@ -21,7 +21,7 @@
 // # Contexts
 //
 // What waits or runs takes a context. A cancelled context ends a wait within milliseconds, and cancels the run that was
-// started with it. Methods that read or write the store take one too; it is looked at before the store is, and not
+// started with it. The error is both the context's and its cause: errors.Is finds either. Methods that read or write the store take one too; it is looked at before the store is, and not
 // during: with SQLite such a call ends by itself, after 10 seconds at the latest if another process holds the file.
 //
 // # Closing
@@ -34,5 +34,5 @@
 // # Concurrency
 //
 // Everything may be used from many goroutines at once. A run in flight costs a goroutine, not an OS thread; an OS thread is
-// parked for each runtime with runs, and for each [Queue.Take] that waits, or [Run.Wait] of a run that [Assembly.StartOn] began.
+// parked for each runtime with "workers": 0 that has runs, and for each [Queue.Take] that waits, or [Run.Wait] of a run that [Assembly.StartOn] began.
 package fawn

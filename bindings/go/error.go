@@ -27,6 +27,8 @@ type Error struct {
 	Retryable bool `json:"retryable"`
 	// HTTPStatus is what a model endpoint answered with; 0 when none did.
 	HTTPStatus int `json:"http_status,omitempty"`
+	// ProviderCode is the model endpoint's own short name for what went wrong; empty when it gave none.
+	ProviderCode string `json:"provider_code,omitempty"`
 	// Cause says what lay behind it, outermost first.
 	Cause []string `json:"cause,omitempty"`
 

@@ -1,6 +1,7 @@
 package fawn_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -65,8 +66,10 @@ func TestDocuments(t *testing.T) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
-	if _, err := fawn.ConvertMessages(nil); !errors.Is(err, fawn.ErrMissingMember) {
-		t.Errorf("nil: %v", err)
+	for _, none := range []any{nil, fawn.Object(nil), []byte(nil), json.RawMessage(nil), (*document)(nil), map[string]int(nil)} {
+		if _, err := fawn.ConvertMessages(none); !errors.Is(err, fawn.ErrMissingMember) {
+			t.Errorf("%T: %v", none, err)
+		}
 	}
 	converted, err := fawn.ConvertMessages(fawn.Object{"messages": []string{"hi"}})
 	if err != nil || unmarshal[[]fawn.Message](t, converted)[0].Text() != "hi" {
@@ -83,11 +86,50 @@ func TestTheLibraryAboutItself(t *testing.T) {
 	}
 }
 
+// What holds JSON prints as text, by value and by pointer; a code prints as its name.
+func TestPrinting(t *testing.T) {
+	message := fawn.Message{Type: "ai", Content: json.RawMessage(`"hi"`)}
+	delta := fawn.MessageDelta{ToolCall: &fawn.ToolCallDelta{Name: "f"}}
+	text := json.RawMessage(`{"a":1}`)
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{fawn.ErrThreadBusy, "thread_busy"},
+		{fawn.Result{Message: &message}, `"content":"hi"`}, {&fawn.Result{Message: &message}, `"content":"hi"`},
+		{message, `"content":"hi"`}, {&message, `"content":"hi"`}, {[]fawn.Message{message}, `"content":"hi"`},
+		{fawn.MessageStored{Message: message}, `"content":"hi"`},
+		{fawn.ToolCall{Args: text}, `{"a":1}`}, {fawn.HostCall{Args: text}, `{"a":1}`}, {&fawn.Custom{Value: text}, `{"a":1}`},
+		{fawn.Update{Update: map[string]json.RawMessage{"title": text}}, `{"a":1}`},
+		{fawn.Values{Values: map[string]json.RawMessage{"title": text}}, `{"a":1}`},
+		{&delta, `"name":"f"`}, {fawn.Event{Raw: text}, `{"a":1}`},
+		{fawn.ModelAttempt{Error: &fawn.Error{Code: "model_server"}}, `"code":"model_server"`},
+	} {
+		for _, verb := range []string{"%v", "%s"} {
+			if said := fmt.Sprintf(verb, test.value); !strings.Contains(said, test.want) {
+				t.Errorf("%s of %T: %s", verb, test.value, said)
+			}
+		}
+	}
+	if said := fmt.Sprintf("%s", fawn.ErrThreadBusy); said != "thread_busy" {
+		t.Errorf("%s", said)
+	}
+	rt := newRuntime(t, nil)
+	result, err := newAgent(t, rt, scripted(says("hi"))).Run(t.Context(), newThread(t, rt), fawn.Ask("go"))
+	if err != nil || fmt.Sprint(result) != string(result.JSON()) {
+		t.Errorf("%v, %v", result, err)
+	}
+}
+
 // The Err... constants are the library's list, no code more and none less, and StatusName knows their numbers.
 func TestCodesAreTheLibrarysList(t *testing.T) {
 	list := unmarshal[struct {
 		Errors []struct {
 			Code   string
+			Status int
+		}
+		Outcomes []struct {
+			Name   string
 			Status int
 		}
 	}](t, must(fawn.Describe("errors")))
@@ -98,9 +140,17 @@ func TestCodesAreTheLibrarysList(t *testing.T) {
 			t.Errorf("%d is %s, not %s", e.Status, fawn.StatusName(e.Status), name)
 		}
 	}
+	for _, outcome := range list.Outcomes {
+		if fawn.StatusName(outcome.Status) != outcome.Name {
+			t.Errorf("%d is %s, not %s", outcome.Status, fawn.StatusName(outcome.Status), outcome.Name)
+		}
+		if outcome.Name == "FAWN_GONE" { // the one that is told as an error
+			theirs = append(theirs, "gone")
+		}
+	}
 	file := must(parser.ParseFile(token.NewFileSet(), "codes.go", nil, 0))
 	ast.Inspect(file, func(node ast.Node) bool {
-		if literal, ok := node.(*ast.BasicLit); ok && literal.Value != `"gone"` && !strings.Contains(literal.Value, " ") {
+		if literal, ok := node.(*ast.BasicLit); ok && !strings.Contains(literal.Value, " ") {
 			ours = append(ours, strings.Trim(literal.Value, `"`))
 		}
 		return true

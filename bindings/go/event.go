@@ -13,9 +13,9 @@ const (
 	EventRunStart = "run_start"
 	// EventMessageDelta is a piece of a reply; data [MessageDelta].
 	EventMessageDelta = "message_delta"
-	// EventModelAttempt says that an attempt of a model call failed; data [ModelAttempt].
+	// EventModelAttempt says that an attempt to have a model reply failed, and what follows; data [ModelAttempt].
 	EventModelAttempt = "model_attempt"
-	// EventStreamReset says that what was streamed of a message is void; data [StreamReset].
+	// EventStreamReset says that the pieces of a message so far are void; data [StreamReset].
 	EventStreamReset = "stream_reset"
 	// EventMessage is a whole message, stored; data [MessageStored].
 	EventMessage = "message"
@@ -60,6 +60,9 @@ type Event struct {
 	data json.RawMessage
 }
 
+// String is the event as the library wrote it.
+func (e Event) String() string { return string(e.Raw) }
+
 // RawData is the member "data" as the library wrote it, a part of Raw.
 func (e *Event) RawData() json.RawMessage { return e.data }
 
@@ -83,6 +86,10 @@ func (e *Event) Data() any {
 		data = new(RunStart)
 	case EventMessageDelta:
 		data = new(MessageDelta)
+	case EventModelAttempt:
+		data = new(ModelAttempt)
+	case EventStreamReset:
+		data = new(StreamReset)
 	case EventMessage:
 		data = new(MessageStored)
 	case EventUpdate:

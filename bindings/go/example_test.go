@@ -108,7 +108,7 @@ func ExampleError() {
 	}
 	// Output:
 	// true
-	// fawn: out_of_range /workers false
+	// out_of_range /workers false
 }
 
 func ExampleRun_cancel() {

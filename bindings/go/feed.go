@@ -77,12 +77,11 @@ func startFeed(ctx context.Context, a *Assembly, thread uint64, request string) 
 
 // cancel is what the end of the run's context does. The run is told before the host functions are.
 func (f *feed) cancel() {
-	cause := context.Cause(f.ctx)
-	cancelRun(f.run, cause)
+	cancelRun(f.run, f.ctx)
 	f.mu.Lock()
 	f.cancelled = true
 	f.mu.Unlock()
-	f.endCalls(cause)
+	f.endCalls(ended(f.ctx))
 	signal(f.room)
 }
 
@@ -269,13 +268,13 @@ func (f *feed) wait(ctx context.Context) (*Result, error) {
 		select {
 		case <-f.done:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 	}
 	if f.result == nil {
 		return nil, f.err
 	}
-	return resultOf(f.result, context.Cause(f.ctx))
+	return resultOf(f.result, ended(f.ctx))
 }
 
 // call starts the host function that a call is for. Calls that have none are the reader's to answer.
@@ -298,7 +297,7 @@ func (f *feed) call(e *Event) {
 	late := f.cancelled
 	f.mu.Unlock()
 	if late {
-		cancel(&overError{context.Cause(f.ctx)})
+		cancel(&overError{ended(f.ctx)})
 	}
 	go func() {
 		defer f.forget(call.CallID)

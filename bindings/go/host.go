@@ -36,7 +36,7 @@ func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFu
 
 // Host is something that a program brings into an assembly: a [Tool] or a [Model].
 type Host interface {
-	declare(to *funcs) (json.RawMessage, error)
+	addTo(c *composition) error
 }
 
 // Tool is a function that the agent may call.
@@ -55,16 +55,14 @@ type Tool struct {
 	Func HostFunc
 }
 
-func (t Tool) declare(to *funcs) (json.RawMessage, error) {
+func (t Tool) addTo(c *composition) error {
 	declaration := Object{"name": t.Name}
 	if t.Description != "" {
 		declaration["description"] = t.Description
 	}
-	if t.Parameters != nil {
-		text, err := encode(t.Parameters)
-		if err != nil {
-			return nil, err
-		}
+	if text, given, err := marshal(t.Parameters); err != nil {
+		return err
+	} else if given {
 		declaration["parameters"] = json.RawMessage(text)
 	}
 	if t.Deadline != 0 {
@@ -74,12 +72,14 @@ func (t Tool) declare(to *funcs) (json.RawMessage, error) {
 		declaration["return_direct"] = true
 	}
 	if t.Func != nil {
-		if to.tools == nil {
-			to.tools = make(map[string]HostFunc)
+		if c.funcs.tools == nil {
+			c.funcs.tools = make(map[string]HostFunc)
 		}
-		to.tools[t.Name] = t.Func
+		c.funcs.tools[t.Name] = t.Func
 	}
-	return json.Marshal(declaration)
+	text, err := json.Marshal(declaration)
+	c.tools = append(c.tools, text)
+	return err
 }
 
 // Model is a model that the program itself is. Its function gets {"system", "messages", "tools", "tool_choice"}, with the
@@ -93,7 +93,7 @@ type Model struct {
 	Func HostFunc
 }
 
-func (m Model) declare(to *funcs) (json.RawMessage, error) {
+func (m Model) addTo(c *composition) error {
 	declaration := Object{"provider": "host"}
 	if m.Name != "" {
 		declaration["model"] = m.Name
@@ -101,8 +101,12 @@ func (m Model) declare(to *funcs) (json.RawMessage, error) {
 	if m.Deadline != 0 {
 		declaration["deadline_ms"] = milliseconds(m.Deadline)
 	}
-	to.model = m.Func
-	return json.Marshal(declaration)
+	c.funcs.model = m.Func
+	text, err := json.Marshal(declaration)
+	if _, ok := c.document["model"]; !ok {
+		c.document["model"] = text
+	}
+	return err
 }
 
 // milliseconds rounds up, so that a short deadline does not become none.
@@ -180,7 +184,7 @@ func Emit(ctx context.Context, part any) error {
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ended(ctx)
 		case <-time.After(pause):
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func TestToolAnswers(t *testing.T) {
 		"structure": {structured{"c", 18}, `{"content":"c","degrees":18}`}, // not mistaken for an Answer
 		"answer":    {fawn.Answer{Content: "text", Artifact: 7}, "text"},
 		"pointer":   {&fawn.Answer{Content: "text"}, "text"},
+		"no answer": {(*fawn.Answer)(nil), ""},
 		"blocks":    {[]any{fawn.Object{"type": "text", "text": "a"}, "b"}, "ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,6 +61,18 @@ func TestToolsThatFail(t *testing.T) {
 			"Goexit":     {func(context.Context, json.RawMessage) (any, error) { runtime.Goexit(); return nil, nil }, "f ended without an answer", ""},
 			"no JSON":    {func(context.Context, json.RawMessage) (any, error) { return func() {}, nil }, "unsupported type", "refused"},
 			"bad update": {func(context.Context, json.RawMessage) (any, error) { return fawn.Answer{Content: "a", Update: 7}, nil }, "refused", "/ok/update"},
+			"typed nil":  {func(context.Context, json.RawMessage) (any, error) { var none *failure; return "fine", none }, "f panicked when its error was asked", "host_test.go"},
+			"bad error":  {func(context.Context, json.RawMessage) (any, error) { return nil, hostile{"panic"} }, "f panicked when its error was asked", "stack="},
+			"error exit": {func(context.Context, json.RawMessage) (any, error) { return nil, hostile{"exit"} }, "f ended without an answer", ""},
+			"bad JSON":   {func(context.Context, json.RawMessage) (any, error) { return hostile{"panic"}, nil }, "f panicked when its answer was to become JSON", "stack="},
+			"JSON exit":  {func(context.Context, json.RawMessage) (any, error) { return hostile{"exit"}, nil }, "f ended without an answer", ""},
+			"JSON error": {func(context.Context, json.RawMessage) (any, error) { return hostile{"error"}, nil }, "the answer of f", ""},
+			"bad text":   {func(context.Context, json.RawMessage) (any, error) { return map[hostile]int{{"panic"}: 1}, nil }, "f panicked when its answer was to become JSON", ""},
+			"deep": {func(context.Context, json.RawMessage) (any, error) {
+				return fawn.Answer{Artifact: []any{hostile{"panic"}}}, nil
+			}, "f panicked", ""},
+			"bad panic":  {func(context.Context, json.RawMessage) (any, error) { panic(hostile{"panic"}) }, "f panicked", "stack="},
+			"panic exit": {func(context.Context, json.RawMessage) (any, error) { panic(hostile{"exit"}) }, "f panicked", "stack="},
 			"arguments": {fawn.Typed(func(_ context.Context, in struct{ N string }) (any, error) { return in.N, nil }),
 				"the arguments do not fit", ""},
 		} {
@@ -72,6 +86,68 @@ func TestToolsThatFail(t *testing.T) {
 					t.Errorf("log: %s", logs)
 				}
 			})
+		}
+	})
+}
+
+type failure struct{ text string }
+
+func (f *failure) Error() string { return f.text }
+
+// hostile is an error, a value and the key of a map, all of whose methods panic, end the goroutine, or fail with such an
+// error.
+type hostile struct{ how string }
+
+func (h hostile) misbehave() {
+	switch h.how {
+	case "panic":
+		panic(h) // whose text panics as well
+	case "exit":
+		runtime.Goexit()
+	}
+}
+func (h hostile) Error() string                { h.misbehave(); return "" }
+func (h hostile) MarshalJSON() ([]byte, error) { h.misbehave(); return nil, hostile{"panic"} }
+func (h hostile) MarshalText() ([]byte, error) { h.misbehave(); return nil, h }
+
+// The one who logs may fail too.
+type badHandler struct{ slog.Handler }
+
+func (badHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (badHandler) Handle(context.Context, slog.Record) error { panic("planted") }
+
+func TestLoggerThatPanics(t *testing.T) {
+	nothingLeft(t)
+	rt := newRuntime(t, nil)
+	fawn.SetLogger(slog.New(badHandler{slog.DiscardHandler}))
+	defer fawn.SetLogger(nil)
+	for says, f := range map[string]fawn.HostFunc{
+		"panicked": func(context.Context, json.RawMessage) (any, error) { panic("planted") },
+		"refused":  func(context.Context, json.RawMessage) (any, error) { return func() {}, nil },
+	} {
+		if message := withTool(t, rt, f); !strings.Contains(message.Text(), says) {
+			t.Errorf("%q", message.Text())
+		}
+	}
+}
+
+// The cause of a context is the program's: that its text panics does not end the process, and the run is cancelled.
+func TestCauseWithoutText(t *testing.T) {
+	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+		for _, cause := range []error{hostile{"panic"}, hostile{"exit"}, (*failure)(nil)} {
+			agent := newAgent(t, rt, scripted(calls("f", nil), says("done")), tool("f",
+				func(in context.Context, _ json.RawMessage) (any, error) { <-in.Done(); return nil, context.Cause(in) }))
+			ctx, cancel := context.WithCancelCause(t.Context())
+			queueless := must(newAgent(t, rt, hanging()).StartOn(ctx, nil, newThread(t, rt), fawn.Ask("go")))
+			time.AfterFunc(5*time.Millisecond, func() { cancel(cause) })
+			result, err := agent.Run(ctx, newThread(t, rt), fawn.Ask("go"))
+			if result == nil || result.Status != fawn.StatusInterrupted || !errors.Is(err, context.Canceled) {
+				t.Errorf("%+v", result)
+			}
+			if result, err := queueless.Wait(t.Context()); result == nil || !errors.Is(err, context.Canceled) {
+				t.Errorf("%+v", result)
+			}
+			queueless.Close()
 		}
 	})
 }
@@ -278,5 +354,26 @@ func TestComposing(t *testing.T) {
 	}
 	if _, err := rt.NewAssembly(config, fawn.Tool{Name: "a", Parameters: func() {}}); err == nil {
 		t.Error("parameters that are no JSON")
+	}
+	for _, host := range []fawn.Host{nil, (*fawn.Tool)(nil), (*fawn.Model)(nil)} {
+		if _, err := rt.NewAssembly(config, fawn.Tool{Name: "a"}, host); !errors.Is(err, fawn.ErrArgument) {
+			t.Errorf("%T: %v", host, err)
+		}
+	}
+	// A pointer is as good as what it points to, and no parameters are none, of whatever type.
+	talks := func(context.Context, json.RawMessage) (any, error) { return "hi", nil }
+	agent := newAgent(t, rt, nil, &fawn.Model{Func: talks}, &fawn.Tool{Name: "a", Parameters: json.RawMessage(nil)},
+		fawn.Tool{Name: "b", Parameters: fawn.Object(nil)})
+	if result, err := agent.Run(t.Context(), newThread(t, rt), fawn.Ask("go")); err != nil || result.Text() != "hi" {
+		t.Errorf("%v, %v", result, err)
+	}
+	if _, err := agent.Start(t.Context(), nil, fawn.Ask("go")); !errors.Is(err, fawn.ErrHandle) {
+		t.Errorf("%v", err)
+	}
+	if _, err := agent.StartOn(t.Context(), nil, nil, fawn.Ask("go")); !errors.Is(err, fawn.ErrHandle) {
+		t.Errorf("%v", err)
+	}
+	if err := agent.Answer(t.Context(), nil); !errors.Is(err, fawn.ErrArgument) {
+		t.Errorf("%v", err)
 	}
 }

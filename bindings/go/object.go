@@ -3,6 +3,7 @@
 package fawn
 
 import (
+	"context"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -13,20 +14,19 @@ import (
 var logger atomic.Pointer[slog.Logger]
 
 // SetLogger says where the binding reports what nobody else is told: objects that were forgotten instead of closed
-// (level warn), host functions that panicked (error, with the stack) or whose answer was refused (warn), and answers that
+// (level warn; but not runs that have ended), host functions that panicked (error, with the stack) or whose answer was refused (warn), and answers that
 // came too late to be of use (debug). Nil, the default, reports nothing: a library does not write to its host's output
 // unasked.
 //
 // Warnings of the library itself are events of type log; see [Runtime.NewQueue].
 func SetLogger(to *slog.Logger) { logger.Store(to) }
 
-var silent = slog.New(slog.DiscardHandler)
-
-func report() *slog.Logger {
+// tell reports something. A handler that panics is the program's, and has nobody here to be told.
+func tell(level slog.Level, message string, args ...any) {
 	if to := logger.Load(); to != nil {
-		return to
+		defer func() { _ = recover() }()
+		to.Log(context.Background(), level, message, args...)
 	}
-	return silent
 }
 
 // object is a handle of the library together with how to let go of it. It is embedded in what users hold, never copied.
@@ -55,8 +55,12 @@ type lost struct {
 
 // forgotten runs when the garbage collector found an object that nobody closed.
 func forgotten(l lost) {
+	// A run that has ended holds next to nothing, and its end is what programs wait for.
+	quiet := l.kind == "run" && hasEnded(l.handle)
 	l.release(l.handle)
-	report().Warn("fawn: an object was not closed", "kind", l.kind, "made", place(l.made))
+	if !quiet {
+		tell(slog.LevelWarn, "fawn: an object was not closed", "kind", l.kind, "made", place(l.made))
+	}
 }
 
 // Close lets go of the object. The second time it does nothing. It always returns nil, so that it fits io.Closer.

@@ -94,15 +94,29 @@ func TestRuntimeClosedFirst(t *testing.T) {
 func TestForgottenObjectsAreReported(t *testing.T) {
 	nothingLeft(t)
 	logs := catchLogs(t)
+	running, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	func() {
 		ctx := context.Background()
 		rt := must(fawn.NewRuntime(nil))
 		agent := must(rt.NewAssembly(scripted(says("hi"))))
 		thread := must(rt.OpenThread(ctx, nil))
 		queue := must(rt.NewQueue(nil))
+		// Runs that have ended are not worth a word.
 		must(must(agent.Start(ctx, thread, fawn.Ask("go"))).Wait(ctx))
 		must(must(agent.StartOn(ctx, queue, thread, fawn.Ask("go"))).Wait(ctx))
+		hangs := must(rt.NewAssembly(hanging()))
+		defer hangs.Close()
+		must(hangs.Start(running, thread, fawn.Ask("go")))
+		other := must(rt.OpenThread(ctx, nil))
+		defer other.Close()
+		must(hangs.StartOn(running, queue, other, fawn.Ask("go")))
 	}()
+	eventually(t, "both runs are reported", func() bool {
+		runtime.GC()
+		return strings.Count(logs.String(), "kind=run ") == 2
+	})
+	cancel() // a run in flight keeps its runtime
 	for _, kind := range []string{"runtime", "assembly", "thread", "queue", "run"} {
 		eventually(t, "the "+kind+" is reported", func() bool {
 			runtime.GC()

@@ -50,13 +50,13 @@ func (r *Runtime) NewQueue(config any) (*Queue, error) {
 // nothing will come any more, because the queue was closed or its runtime is down.
 func (q *Queue) Take(ctx context.Context, max int) ([]Event, error) {
 	defer runtime.KeepAlive(q)
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	select {
 	case q.taking <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, ended(ctx)
 	}
 	defer func() { <-q.taking }()
 	if events := q.leftOver(max); events != nil {
@@ -74,7 +74,7 @@ func (q *Queue) Take(ctx context.Context, max int) ([]Event, error) {
 			return nil, io.EOF
 		case cabi.Interrupted:
 			// By our context, or late by that of a take which was over already.
-			if err := ctx.Err(); err != nil {
+			if err := ended(ctx); err != nil {
 				return nil, err
 			}
 		default:

@@ -15,9 +15,11 @@ import (
 type Run struct {
 	object
 	runtime *Runtime
+	id      string
 	// What brings the events; nil for a run whose events go to a queue of the program's.
 	feed *feed
-	// Stops the context's hold on a run without a feed.
+	// Of a run without a feed: its context, and what stops the context's hold on it.
+	ctx    context.Context
 	unhook func() bool
 }
 
@@ -25,6 +27,9 @@ type Run struct {
 func Ask(question string) Object {
 	return Object{"input": Object{"messages": []Object{{"role": "user", "content": question}}}}
 }
+
+// ID is the run's id, which is also in its events and its result. It stays when the run is closed.
+func (r *Run) ID() string { return r.id }
 
 // Start sets the agent to work on a thread (schema "run_request") and returns at once.
 //
@@ -41,18 +46,21 @@ func (a *Assembly) Start(ctx context.Context, thread *Thread, request any) (*Run
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	if a.runtime == nil {
 		return nil, &Error{Code: ErrHandle, Status: -102, Message: "this assembly was never made"}
 	}
-	a.runtime.startDriving()
-	f, err := startFeed(ctx, a, thread.handle, text)
+	if a.runtime.driven {
+		a.runtime.startDriving()
+	}
+	f, err := startFeed(ctx, a, thread.number(), text)
 	if err != nil {
 		return nil, err
 	}
 	run := &Run{runtime: a.runtime, feed: f}
+	run.id, _ = runStatus(f.run)
 	run.keep("run", f.run, caller(), f.release)
 	return run, nil
 }
@@ -68,19 +76,20 @@ func (a *Assembly) StartOn(ctx context.Context, queue *Queue, thread *Thread, re
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	var to uint64
 	if queue != nil {
 		to = queue.handle
 	}
-	handle, status, object := cabi.RunStart(a.handle, thread.handle, to, text)
+	handle, status, object := cabi.RunStart(a.handle, thread.number(), to, text)
 	if status != cabi.OK {
 		return nil, failure(status, object)
 	}
-	unhook := context.AfterFunc(ctx, func() { cancelRun(handle, context.Cause(ctx)) })
-	run := &Run{runtime: a.runtime, unhook: unhook}
+	unhook := context.AfterFunc(ctx, func() { cancelRun(handle, ctx) })
+	run := &Run{runtime: a.runtime, ctx: ctx, unhook: unhook}
+	run.id, _ = runStatus(handle)
 	run.keep("run", handle, caller(), func(handle uint64) {
 		unhook()
 		cabi.RunFree(handle)
@@ -117,7 +126,7 @@ func (r *Run) Wait(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 		r.unhook()
-		return resultOf(text, nil)
+		return resultOf(text, ended(r.ctx))
 	}
 	if r.closed.Load() {
 		return nil, freedRun()
@@ -153,12 +162,35 @@ func freedRun() error {
 	return &Error{Code: ErrHandle, Status: -102, Message: "this run was closed"}
 }
 
-// cancelRun tells a run that its context has ended.
-func cancelRun(run uint64, cause error) {
-	op, err := encode(Object{"op": "cancel", "reason": cause.Error()})
-	if err == nil {
-		cabi.RunSubmit(run, op)
+// runStatus asks the library which run a handle stands for, and whether it has ended; an empty id if there is none.
+func runStatus(run uint64) (id string, ended bool) {
+	status, text := cabi.RunSubmit(run, `{"op":"status"}`)
+	var said struct {
+		RunID string `json:"run_id"`
+		Ended bool   `json:"ended"`
 	}
+	if status != cabi.OK || json.Unmarshal(text, &said) != nil {
+		return "", false
+	}
+	return said.RunID, said.Ended
+}
+
+func hasEnded(run uint64) bool {
+	_, ended := runStatus(run)
+	return ended
+}
+
+// cancelRun tells a run that its context has ended, and why. This runs on a goroutine of its own, where a panic of the
+// cause would end the process and the run would never hear of it.
+func cancelRun(run uint64, ctx context.Context) {
+	reason := "the context ended"
+	defer func() {
+		_ = recover()
+		if op, err := encode(Object{"op": "cancel", "reason": reason}); err == nil {
+			cabi.RunSubmit(run, op)
+		}
+	}()
+	reason = context.Cause(ctx).Error()
 }
 
 // resultOf reads a result. because is why the run was cancelled, if it was and a context of ours did it.

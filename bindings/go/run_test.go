@@ -39,7 +39,7 @@ func TestCancelledContextCancelsRun(t *testing.T) {
 		if result == nil || result.Status != fawn.StatusInterrupted || result.CancelReason != reason.Error() {
 			t.Fatalf("%+v", result)
 		}
-		if !errors.Is(err, fawn.ErrCancelled) || !errors.Is(err, reason) {
+		if !errors.Is(err, fawn.ErrCancelled) || !errors.Is(err, reason) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		// What had arrived is kept.
@@ -57,6 +57,68 @@ func TestCancelledContextCancelsRun(t *testing.T) {
 		}
 		if _, err := agent.Start(short, thread, fawn.Ask("go")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a run with a dead context: %v", err)
+		}
+	})
+}
+
+// Whatever a context ends says both that it ended and why.
+func TestWhyAContextEnded(t *testing.T) {
+	nothingLeft(t)
+	rt := newRuntime(t, modes["driven"])
+	agent, thread, queue := newAgent(t, rt, hanging()), newThread(t, rt), newQueue(t, rt, nil)
+	reason := errors.New("the user has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	late, stop := context.WithTimeoutCause(t.Context(), 0, reason)
+	defer stop()
+	run := must(agent.StartOn(ctx, nil, thread, fawn.Ask("go")))
+	defer run.Close()
+	other := start(t, t.Context(), agent, newThread(t, rt), fawn.Ask("go"))
+	cancel(reason)
+	for name, use := range map[string]func(context.Context) error{
+		"Wait":   func(ctx context.Context) error { _, err := other.Wait(ctx); return err },
+		"Take":   func(ctx context.Context) error { _, err := queue.Take(ctx, 0); return err },
+		"State":  func(ctx context.Context) error { _, err := thread.State(ctx, nil); return err },
+		"Open":   func(ctx context.Context) error { _, err := rt.OpenThread(ctx, nil); return err },
+		"Start":  func(ctx context.Context) error { _, err := agent.Start(ctx, thread, nil); return err },
+		"Submit": func(ctx context.Context) error { _, err := rt.Submit(ctx, nil); return err },
+	} {
+		if err := use(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := use(late); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if result, err := run.Wait(t.Context()); result == nil || !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
+		t.Errorf("%v, %v", result, err)
+	}
+}
+
+// Ids are there from the beginning and to the end, and are those of the events.
+func TestIDs(t *testing.T) {
+	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+		agent := newAgent(t, rt, scripted(says("hi")))
+		named := must(rt.OpenThread(t.Context(), fawn.Object{"thread_id": "a \"b\""}))
+		thread := newThread(t, rt)
+		if named.ID() != "a \"b\"" || len(thread.ID()) != 36 {
+			t.Errorf("%q, %q", named.ID(), thread.ID())
+		}
+		run := start(t, t.Context(), agent, named, fawn.Ask("go"))
+		on := must(agent.StartOn(t.Context(), nil, thread, fawn.Ask("go")))
+		for event := range run.Events() {
+			if event.RunID != run.ID() || event.ThreadID != named.ID() {
+				t.Errorf("%v", event)
+			}
+		}
+		if result := must(on.Wait(t.Context())); result.RunID != on.ID() || result.ThreadID != thread.ID() || on.ID() == "" {
+			t.Errorf("%v", result)
+		}
+		id := run.ID()
+		for _, object := range []io.Closer{named, run, on} {
+			object.Close()
+		}
+		if named.ID() == "" || run.ID() != id || on.ID() == "" {
+			t.Error("closing took an id")
 		}
 	})
 }

@@ -14,7 +14,8 @@ import (
 // Runtime is configuration, store and capacity. Threads, assemblies, queues and runs belong to one.
 type Runtime struct {
 	object
-	drive sync.Once
+	driven bool // by whoever is inside a Take or a Wait: "workers" is 0
+	drive  sync.Once
 }
 
 // NewRuntime makes a runtime (schema "runtime_config"). Nil keeps threads in memory and drives runs with two OS threads of
@@ -28,7 +29,7 @@ func NewRuntime(config any) (*Runtime, error) {
 	if status != cabi.OK {
 		return nil, failure(status, object)
 	}
-	r := &Runtime{}
+	r := &Runtime{driven: isDriven(handle)}
 	r.keep("runtime", handle, caller(), cabi.RuntimeFree)
 	return r, nil
 }
@@ -40,7 +41,7 @@ func (r *Runtime) Submit(ctx context.Context, op any) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	return answer(cabi.RuntimeSubmit(r.handle, text))
@@ -53,7 +54,8 @@ func (r *Runtime) Stats() (json.RawMessage, error) {
 }
 
 // Shutdown cancels the runtime's runs, ends open host calls, saves what is to be saved, closes its queues, and waits for all
-// that. When the context ends first its error is returned, and the runtime goes on going down. From the first call on
+// that. The answer counts the runs that it has ended, over all calls. When the context ends first its error is returned, and
+// the runtime goes on going down. From the first call on
 // everything else answers [ErrClosed], but for reading what is left.
 func (r *Runtime) Shutdown(ctx context.Context) (json.RawMessage, error) {
 	defer runtime.KeepAlive(r)
@@ -65,7 +67,8 @@ func (r *Runtime) Shutdown(ctx context.Context) (json.RawMessage, error) {
 func (r *Runtime) Close() error { return r.object.Close() }
 
 // Emit adds to the answer of a host call before it is finished. It is for calls that you answer yourself, see
-// [Runtime.Finish]; a [HostFunc] calls [Emit].
+// [Runtime.Finish]; a [HostFunc] calls [Emit]. It does not wait: [ErrBehind] says that the run has not taken what came
+// before, and to try again later.
 func (r *Runtime) Emit(callID uint64, part any) error {
 	defer runtime.KeepAlive(r)
 	text, err := encode(part)
@@ -86,9 +89,17 @@ func (r *Runtime) Finish(callID uint64, reply any) error {
 	return check(cabi.CallFinish(r.handle, callID, text))
 }
 
+// isDriven asks the library whether a runtime has no OS threads of its own.
+func isDriven(runtime uint64) bool {
+	status, text := cabi.RuntimeStats(runtime)
+	stats := struct {
+		Workers int `json:"workers"`
+	}{Workers: -1}
+	return status == cabi.OK && json.Unmarshal(text, &stats) == nil && stats.Workers == 0
+}
+
 // startDriving gives the library one OS thread to work on, which a runtime with "workers": 0 needs as long as nobody is
-// inside a Take or a Wait. The library does not say whether a runtime is of that kind, so every runtime with runs gets
-// one; with workers it sleeps.
+// inside a Take or a Wait.
 func (r *Runtime) startDriving() {
 	r.drive.Do(func() {
 		queue, status, _ := cabi.QueueNew(r.handle, "{}")

@@ -14,21 +14,31 @@ type Object = map[string]any
 // encode gives the JSON text of a document. Text that is JSON already stays as it is, byte for byte, and is not copied:
 // the library reads it during the call only.
 func encode(document any) (string, error) {
-	switch text := document.(type) {
+	text, given, err := marshal(document)
+	if err == nil && !given {
+		text = "{}"
+	}
+	return text, err
+}
+
+// marshal is encode for those who want to know whether there is a document: nil is none, of whatever type it is.
+func marshal(document any) (text string, given bool, err error) {
+	switch is := document.(type) {
 	case nil:
-		return "{}", nil
+		return "", false, nil
 	case string:
-		return text, nil
+		return is, true, nil
 	case json.RawMessage:
-		return view(text), nil
+		return view(is), is != nil, nil
 	case []byte:
-		return view(text), nil
+		return view(is), is != nil, nil
 	}
-	text, err := json.Marshal(document)
+	out, err := json.Marshal(document)
 	if err != nil {
-		return "", fmt.Errorf("fawn: the document cannot become JSON: %w", err)
+		return "", false, fmt.Errorf("fawn: the document cannot become JSON: %w", err)
 	}
-	return view(text), nil
+	// null is no document anywhere; a nil map, slice or pointer becomes it.
+	return view(out), string(out) != "null", nil
 }
 
 // view reads bytes as a string without copying them. They must not change while the string is in use.

@@ -14,7 +14,12 @@ import (
 type Thread struct {
 	object
 	runtime *Runtime
+	id      string
 }
+
+// ID is the thread's id in the store: the one that it was opened with, or the random one that it was begun with. It stays
+// when the thread is closed.
+func (t *Thread) ID() string { return t.id }
 
 // OpenThread opens a thread of the store, or begins one: {"thread_id": "..."} (schema "thread_open"). Nil begins one with a
 // fresh random id.
@@ -24,16 +29,34 @@ func (r *Runtime) OpenThread(ctx context.Context, which any) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	handle, status, object := cabi.ThreadOpen(r.handle, text)
 	if status != cabi.OK {
 		return nil, failure(status, object)
 	}
-	t := &Thread{runtime: r}
+	t := &Thread{runtime: r, id: threadID(handle)}
 	t.keep("thread", handle, caller(), cabi.ThreadFree)
 	return t, nil
+}
+
+// number is the handle, or 0, which is none, where there is no thread.
+func (t *Thread) number() uint64 {
+	if t == nil {
+		return 0
+	}
+	return t.handle
+}
+
+// threadID asks the library which thread a handle stands for. The answer comes from memory, and has no channels.
+func threadID(thread uint64) string {
+	_, text := cabi.ThreadState(thread, `{"channels":[]}`)
+	var state struct {
+		ThreadID string `json:"thread_id"`
+	}
+	_ = json.Unmarshal(text, &state) // no id, then, and the next use of the thread says why
+	return state.ThreadID
 }
 
 // Update writes to the channels of the thread, as one step and one checkpoint: all of it or nothing (schema
@@ -77,7 +100,7 @@ func (t *Thread) ask(ctx context.Context, document any, call func(uint64, string
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	status, out := call(t.handle, text)

@@ -1,4 +1,4 @@
-// Waiting inside the library for as long as a context lasts.
+// Contexts: what their end looks like as an error, and waiting inside the library for as long as one lasts.
 
 package fawn
 
@@ -20,7 +20,7 @@ func wait(ctx context.Context, call func(timeoutMS int64) (int32, []byte)) (json
 		timeout = -1
 	}
 	for {
-		if err := ctx.Err(); err != nil {
+		if err := ended(ctx); err != nil {
 			return nil, err
 		}
 		status, text := call(timeout)
@@ -33,3 +33,21 @@ func wait(ctx context.Context, call func(timeoutMS int64) (int32, []byte)) (json
 		}
 	}
 }
+
+// ended is nil while the context lasts. Then it is an error that is both the context's error and what cancelled it, if that
+// is another: errors.Is finds context.Canceled as well as a cause of the program's own.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if err == context.Canceled || err == context.DeadlineExceeded {
+		if cause := context.Cause(ctx); cause != err {
+			return &contextError{err, cause}
+		}
+	}
+	return err
+}
+
+type contextError struct{ err, cause error }
+
+func (e *contextError) Error() string { return e.err.Error() + ": " + e.cause.Error() }
+
+func (e *contextError) Unwrap() []error { return []error{e.err, e.cause} }

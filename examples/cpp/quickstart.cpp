@@ -72,7 +72,7 @@ int chat(const std::string& folder, const std::string& question) {
         R"({"input": {"messages": [{"role": "user", "content": )" + fawn::json::quote(question) + "}]}}");
 
     bool failed = false;
-    for (const fawn::event& ev : queue.run_events()) {
+    for (const fawn::event& ev : queue.run_events(run)) {
         host.dispatch(ev);
         if (ev.type() == "message_delta") {
             std::cout << ev.text("text") << std::flush;

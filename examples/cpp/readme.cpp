@@ -21,7 +21,7 @@ int main() try {
     host.tool("get_weather", [](fawn::pending_call& call) { return get_weather(call.arg("city")); });
 
     auto run = fawn::run::start(agent, thread, queue, R"({"input": {"messages": ["What is the weather in Paris?"]}})");
-    for (const fawn::event& ev : queue.run_events()) {
+    for (const fawn::event& ev : queue.run_events(run)) {
         host.dispatch(ev);
         if (ev.type() == "message_delta") std::cout << ev.text("text");
         if (ev.type() == "run_end") std::cout << "\n(" << ev.text("status") << ")\n";

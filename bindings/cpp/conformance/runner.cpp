@@ -125,10 +125,11 @@ private:
 
     void follow(const fawn::run& run) {
         if (queue_) {
-            auto events = queue_.try_run_events();
+            auto events = queue_.try_events(); // of whatever run, as the runners of the other languages
             for (const fawn::event& ev : events) {
                 say("event", ev.raw());
                 if (ev.type() == "host_call") answer(run, fawn::pending_call(runtime_, ev));
+                if (ev.type() == "run_end") break;
             }
             if (events.status() != fawn::status::ok) give_up("events ended with ", fawn::status_name(events.status()));
         }

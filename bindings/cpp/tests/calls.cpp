@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 // Runs the agent once, its calls handled by `host`, and gives the result of the run.
 std::string run_with(const objects& o, const fawn::dispatcher& host) {
     const auto run = o.start();
-    auto range = o.queue.try_run_events();
+    auto range = o.queue.try_run_events(run);
     for (const fawn::event& ev : range) CHECK(MUST(host.try_dispatch(ev)) == (ev.type() == "host_call"));
     CHECK(range.status() == fawn::status::ok);
     return MUST(run.try_wait()).view().data();
@@ -103,14 +103,36 @@ void refused_answers(std::string_view config) {
         host.tool("look", [wrong](fawn::pending_call&) { return fawn::answer::json(wrong); });
         const auto run = o.start();
         int refused = 0;
-        for (const fawn::event& ev : o.queue.try_run_events()) {
-            const auto handled = host.try_dispatch(ev);
-            if (handled) continue;
+        host.on_refused([&refused](const fawn::pending_call& call, const fawn::error& why) {
             ++refused;
-            CHECK(handled.error().status() == fawn::status::err_json_syntax || handled.error().path() == "/ok/nonsense");
-        }
+            CHECK(!call && call.name() == "look");
+            CHECK(why.status() == fawn::status::err_json_syntax || why.path() == "/ok/nonsense");
+        });
+        for (const fawn::event& ev : o.queue.try_run_events(run)) CHECK(MUST(host.try_dispatch(ev)) == (ev.type() == "host_call"));
         CHECK(refused == 1 && contains(o.messages(), "the host's answer was refused"));
     }
+#if FAWN_HPP_EXCEPTIONS
+    // Nothing leaves the loop.
+    const objects o(config, looker);
+    fawn::dispatcher host(o.runtime);
+    host.tool("look", [](fawn::pending_call&) { return fawn::answer::document("nonsense"); });
+    const auto run = o.start();
+    for (const fawn::event& ev : o.queue.run_events(run)) host.dispatch(ev);
+    CHECK(contains(o.messages(), "the host's answer was refused"));
+#endif
+    // A call that cannot be answered is told.
+    objects other(config, looker);
+    const fawn::dispatcher late(other.runtime);
+    const auto asks = other.start();
+    int calls = 0;
+    for (const fawn::event& ev : other.queue.try_events()) {
+        if (ev.type() != "host_call") continue;
+        other.runtime.reset();
+        CHECK_ERROR(err_handle, late.try_dispatch(ev));
+        ++calls;
+        break;
+    }
+    CHECK(calls == 1);
     // The host's own try may be mended: the call is open until an answer is taken.
     CHECK(contains(tool_message(config, [](fawn::pending_call& call) {
         CHECK_ERROR(err_json_syntax, call.try_finish(fawn::answer::json("{")));
@@ -135,7 +157,7 @@ void later_from_another_thread(std::string_view config) {
     });
     const auto run = o.start(R"({"input":{"messages":["Hello"]},"stream":["custom"]})");
     int customs = 0;
-    for (const fawn::event& ev : o.queue.try_run_events()) {
+    for (const fawn::event& ev : o.queue.try_run_events(run)) {
         customs += ev.type() == "custom" && contains(ev.field("value"), "way");
         CHECK(MUST(host.try_dispatch(ev)) == (ev.type() == "host_call"));
     }
@@ -180,7 +202,7 @@ void too_late(std::string_view config) {
     MUST(run.try_cancel("enough"));
     CHECK(contains(MUST(run.try_wait()).view(), R"("cancel_reason":"enough")"));
     std::uint64_t cancelled = 0;
-    for (const fawn::event& ev : o.queue.try_run_events()) {
+    for (const fawn::event& ev : o.queue.try_run_events(run)) {
         if (ev.type() == "host_call_cancelled") cancelled = std::strtoull(ev.text("call_id").c_str(), nullptr, 10);
     }
     CHECK(cancelled == call.id());
@@ -215,7 +237,7 @@ void model_of_the_host(std::string_view config) {
     });
     const auto run = o.start();
     std::string text;
-    for (const fawn::event& ev : o.queue.try_run_events()) {
+    for (const fawn::event& ev : o.queue.try_run_events(run)) {
         MUST(host.try_dispatch(ev));
         if (ev.type() == "message_delta") text += ev.text("text");
     }

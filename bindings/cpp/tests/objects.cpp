@@ -215,10 +215,12 @@ void throwing() {
     CHECK(fawn::reduce("artifacts", R"({"existing":null,"updates":[["a"]]})").view() == R"(["a"])");
     CHECK(fawn::messages_convert(R"({"messages":[]})").view() == "[]");
     thread.update(R"({"values":{"title":"T"}})");
+    CHECK(contains(thread.state(), "\"thread_id\":\"" + thread.id() + '"') && fawn::thread::open(runtime, R"({"thread_id":"a \"b\""})").id() == "a \"b\"");
     CHECK(contains(thread.state(), "\"T\"") && contains(thread.history(), "checkpoint_id"));
     const auto run = fawn::run::start(assembly, thread, queue, hello);
+    CHECK(run.id().size() == 36);
     int ends = 0;
-    for (const fawn::event& ev : queue.run_events()) ends += ev.type() == "run_end";
+    for (const fawn::event& ev : queue.run_events(run)) ends += ev.type() == "run_end";
     CHECK(ends == 1 && run.wait() && queue.take(0s).status() == fawn::status::timeout);
     run.cancel("late");
     run.submit(R"({"op":"cancel"})");

@@ -72,12 +72,50 @@ void one_run_after_the_other(std::string_view config) {
     const objects o(config);
     for (int n = 0; n < 3; ++n) {
         const auto run = o.start();
-        auto range = o.queue.try_run_events();
+        auto range = o.queue.try_run_events(run);
         std::string types;
         for (const fawn::event& ev : range) types.append(ev.type()).append(" ");
         CHECK(types.find("run_start ") == 0 && types.find("run_end ") == types.size() - 8);
         CHECK(range.status() == fawn::status::ok && range.begin() == range.end());
     }
+}
+
+// What an earlier loop left behind is not taken for the next run, and a warning of no run is shown.
+void leftovers(std::string_view config) {
+    const objects o(config);
+    const auto first = o.start();
+    for (const fawn::event& ev : o.queue.try_run_events(first)) {
+        if (ev.type() == "message_delta") break;
+    }
+    CHECK(MUST(first.try_wait()));
+    const auto second = o.start();
+    const std::string id = MUST(second.try_id());
+    CHECK(id.size() == 36 && id != MUST(first.try_id()));
+    std::uint64_t seq = 0;
+    auto range = o.queue.try_run_events(second);
+    std::string last;
+    for (const fawn::event& ev : range) {
+        CHECK(ev.is_of(id) && ev.seq() == ++seq);
+        last = ev.type();
+    }
+    CHECK(last == "run_end" && range.status() == fawn::status::ok && range.begin() == range.end());
+    CHECK(contains(MUST(second.try_wait()).view(), id));
+
+    auto over = o.queue.try_run_events(second, 20ms); // its end was taken above
+    for (const fawn::event& ev : over) fail(__FILE__, __LINE__, ev.raw());
+    CHECK(over.status() == fawn::status::timeout && !over.error());
+    auto none = o.queue.try_run_events(fawn::run());
+    for (const fawn::event& ev : none) fail(__FILE__, __LINE__, ev.raw());
+    CHECK(none.status() == fawn::status::err_handle && none.error());
+#if FAWN_HPP_EXCEPTIONS
+    bool thrown = false;
+    try {
+        for (const fawn::event& ev : o.queue.run_events(fawn::run())) fail(__FILE__, __LINE__, ev.raw());
+    } catch (const fawn::error& e) {
+        thrown = e.status() == fawn::status::err_handle;
+    }
+    CHECK(thrown);
+#endif
 }
 
 void interrupted(std::string_view config) {
@@ -255,6 +293,7 @@ int main() {
         batches(config);
         ranges_take_what_they_show(config);
         one_run_after_the_other(config);
+        leftovers(config);
         interrupted(config);
         closed(config);
     }

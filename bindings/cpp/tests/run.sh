@@ -1,7 +1,9 @@
 #!/bin/sh
-# Compiles and runs the tests of fawn.hpp: in every standard, with and without exceptions and RTTI, with each compiler that
-# is there, under valgrind, and with the address and undefined behaviour sanitizers. What is missing is said and left out.
+# Compiles and runs the tests of fawn.hpp: the header alone in every standard with each compiler that is there, with and
+# without exceptions and RTTI; the programs in the oldest standard with exceptions and in the newest without, with the
+# address and undefined behaviour sanitizers, and the small ones under valgrind. What is missing is said and left out.
 #
+#   FAWN_CPP_FULL     1: the programs in every combination, and all of them under valgrind
 #   FAWN_LIB_DIR      folder with libfawn.so and libfawn.so.0
 #   FAWN_INCLUDE_DIR  folder with fawn.h; default include/
 #   CXX, CLANGXX      compilers; default c++, and clang++ of any version
@@ -23,6 +25,7 @@ paths="-I$include -I$here/.. -I$here"
 link="-L$lib -lfawn -Wl,-rpath,$lib"
 programs="json objects queue calls runs load"
 bare="-fno-exceptions -fno-rtti"
+full=${FAWN_CPP_FULL:-}
 
 say() { printf '%s\n' "$*"; }
 
@@ -64,20 +67,30 @@ header() { # COMPILER STANDARD FLAGS...
     shift 2
     printf '#include <fawn.hpp>\n#include <fawn.hpp>\n' | "$compiler" -std="$standard" "$@" $warnings $paths -x c++ -fsyntax-only -
 }
-# The programs in every standard with each compiler, and without exceptions in the oldest and the newest.
+both() { # COMPILER STANDARD [FLAGS...]: builds the programs and runs them
+    compiler=$1 standard=$2
+    shift 2
+    kind=$(basename "$compiler")-$standard${1:+-bare}
+    build "$kind" "$compiler" -std="$standard" -O0 "$@"
+    run "$kind" 100 env
+}
+newest=
 for compiler in "$cxx" $clangxx; do
     for standard in c++17 c++20 c++23; do
         supports "$compiler" "$standard" || { say "left out: $compiler has no $standard"; continue; }
         header "$compiler" "$standard"
-        header "$compiler" "$standard" $bare
-        kind=$(basename "$compiler")-$standard
-        build "$kind" "$compiler" -std="$standard" -O0
-        run "$kind" 100 env
-        [ "$standard" = c++20 ] && continue
-        build "$kind-bare" "$compiler" -std="$standard" -O0 $bare
-        run "$kind-bare" 100 env
+        [ "$standard" = c++20 ] || header "$compiler" "$standard" $bare
+        newest="$compiler $standard"
+        [ "$full" = 1 ] || continue
+        both "$compiler" "$standard"
+        [ "$standard" = c++20 ] || both "$compiler" "$standard" $bare
     done
 done
+say "passed: the header alone"
+if [ "$full" != 1 ]; then
+    both "$cxx" c++17
+    both $newest $bare
+fi
 [ -n "$clangxx" ] || say "left out: there is no clang++"
 
 # Objects of two kinds in one program.
@@ -91,18 +104,24 @@ supports "$cxx" $newest || newest=c++20
 say "passed: mixed"
 
 # A thousand runs at once; the figures are what it prints.
+all=$programs
+[ "$full" = 1 ] || programs=load
 build optimised "$cxx" -std=c++17 -O2
 run optimised 1000 env
+programs=$all
 
 sanitizers="-fsanitize=address,undefined -fno-sanitize-recover=all"
 if printf 'int main() {}\n' | "$cxx" $sanitizers -x c++ - -o "$out/probe" 2>/dev/null; then
+    [ "$full" = 1 ] || programs="json queue calls runs" # the others load the library more than the header
     build sanitized "$cxx" -std=c++20 -O1 $sanitizers
     run sanitized 200 env ASAN_OPTIONS=detect_leaks=1
+    programs=$all
 else
     say "left out: $cxx has no sanitizers (on Debian: apt-get install libasan8 libubsan1)"
 fi
 
 if command -v valgrind >/dev/null; then
+    [ "$full" = 1 ] || programs="json objects"
     # What is only possibly lost is the library's: its tests look at that, with the symbols that this takes.
     run "$(basename "$cxx")-c++17" 50 valgrind --quiet --error-exitcode=9 --leak-check=full --show-leak-kinds=definite \
         --errors-for-leak-kinds=definite --fair-sched=yes
@@ -113,8 +132,9 @@ fi
 
 # The examples, and the runner of scripts.
 mkdir -p "$out/examples"
-for program in examples/cpp/readme examples/cpp/quickstart bindings/cpp/conformance/runner bindings/cpp/bench/bench; do
-    "$cxx" -std=c++17 -O1 -pthread $warnings $paths "$root/$program.cpp" -o "$out/examples/$(basename "$program")" $link
+"$cxx" -std=c++17 -O0 -pthread $warnings $paths "$root/examples/cpp/readme.cpp" -o "$out/examples/readme" $link
+for program in examples/cpp/quickstart bindings/cpp/conformance/runner bindings/cpp/bench/bench; do
+    "$cxx" -std=c++17 -pthread $warnings $paths -fsyntax-only "$root/$program.cpp"
 done
 "$out/examples/readme" | grep -q 'In Paris it is clear, with 18 degrees.' || { say "failed: readme"; exit 1; }
 say "passed: readme"
