@@ -119,6 +119,7 @@ bench: lib
 	$(CARGO) bench --bench fold --bench run --bench store --bench sse
 	sh benches/peers/fold.sh
 	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
+	sh benches/peers/stream.sh
 	sh benches/peers/bindings.sh
 
 PREFIX ?= /usr/local

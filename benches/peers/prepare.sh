@@ -1,4 +1,4 @@
-# Sourced by fold.sh and run.sh: where things are, and the peers' packages under target/bench-tools.
+# Sourced by fold.sh, run.sh, stream.sh and bindings.sh: where things are, and the peers' packages under target/bench-tools.
 # Preparing is quick when it was done before; it is done again when a list of versions changed.
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,11 +26,11 @@ prepare_python() {
     cp "$here/requirements.txt" "$tools/python/stamp"
 }
 
-# Sets $node_dir, where fold.mjs must lie to find its packages. No lock file: it would carry addresses of a registry.
+# Sets $node_dir, where fold.mjs and stream.mjs must lie to find their packages. No lock file: it would carry addresses of a registry.
 prepare_node() {
     node_dir=$tools/node
     mkdir -p "$node_dir"
-    cp "$here/fold.mjs" "$node_dir/"
+    cp "$here/fold.mjs" "$here/stream.mjs" "$node_dir/"
     cmp -s "$here/package.json" "$node_dir/stamp" && return
     say "installing the Node peers"
     rm -rf "$node_dir/node_modules" "$node_dir/stamp"
