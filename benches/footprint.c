@@ -1,6 +1,9 @@
 /* What a loaded library costs the host: memory, OS threads, time to the first answer. Prints one JSON object a line.
  *
- *   footprint PATH/libfawn.so
+ *   footprint PATH/libfawn.so [LIBRARY ...]
+ *
+ * Further libraries are loaded before anything is measured, as a host has them that needs them itself: libm.so.6 and
+ * libgcc_s.so.1 in C++, Go and Node.
  *
  * Resident memory is read from /proc/self/statm (Linux). */
 #define _GNU_SOURCE
@@ -39,6 +42,9 @@ static long os_threads(void) {
 
 int main(int argc, char **argv) {
     if (argc < 2) return 1;
+    for (int i = 2; i < argc; i++) {
+        if (!dlopen(argv[i], RTLD_NOW)) { fprintf(stderr, "%s\n", dlerror()); return 1; }
+    }
     long before = resident_kib();
     double start = now_ms();
     void *library = dlopen(argv[1], RTLD_NOW);
