@@ -9,7 +9,7 @@ use crate::ports::model::{
     DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Usage,
 };
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::message::{InvalidToolCall, Kind, Message, ToolCall, content_text};
+use crate::protocol::message::{InvalidToolCall, ToolCall, content_text};
 use crate::protocol::model::{
     Chunks, ModelFault, ScriptedConfig, ScriptedError, ScriptedReply, check_replies,
 };
@@ -341,8 +341,7 @@ impl ModelProvider for Scripted {
         request: &ModelRequest,
         sink: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
-        let kinds = request.messages.iter().map(Message::kind);
-        let turn = kinds.filter(|kind| *kind == Kind::Ai).count();
+        let turn = request.messages.ai_messages();
         let prepared = self.reply(turn)?;
         pause(prepared.delay).await;
         match &prepared.fault {
