@@ -92,6 +92,7 @@ test-real: need-build
 
 test-all: test asan tsan soak
 	FAWN_CANCELS=$(or $(CANCELS),10000) $(CARGO) test --test harness cancelled_at_random
+	FAWN_CUTS=$(or $(CUTS),10000) $(CARGO) test --test models no_cut
 	FAWN_HISTORIES=$(or $(HISTORIES),2000000) $(CARGO) test --release --test parity generated
 
 # Address sanitizer on both sides of the C boundary, leaks included; works on the stable toolchain and with gcc.

@@ -129,15 +129,18 @@ fn every_recorded_stream_gives_its_golden_result() {
     }
 }
 
-/// Random cuts of each stream: 10,000 in all, and some.
-const RANDOM_CUTS: usize = 80;
+/// Random cuts of each stream: 10,000 in all, and some. `FAWN_CUTS` sets another number.
+fn random_cuts() -> usize {
+    let asked = std::env::var("FAWN_CUTS").ok();
+    asked.map_or(80, |number| number.parse().expect("FAWN_CUTS is a number"))
+}
 
 /// S1, S2: no cut changes the result, inside characters and line ends included: every single cut, pieces of one byte, and
 /// random cuts.
 #[test]
 fn no_cut_of_the_bytes_changes_the_result() {
     let mut random = Random::new(0x5EED);
-    let mut cuts = 0;
+    let (mut cuts, random_cuts) = (0, random_cuts());
     for stream in recorded() {
         let (name, bytes) = (&stream.name, &stream.bytes);
         let expected = stream.whole();
@@ -152,7 +155,7 @@ fn no_cut_of_the_bytes_changes_the_result() {
                 "{name} by {size}"
             );
         }
-        for round in 0..RANDOM_CUTS {
+        for round in 0..random_cuts {
             let mut rest = bytes.as_slice();
             let mut pieces = Vec::new();
             let longest = 1 + random.below(1 + bytes.len() as u64) as usize;
@@ -168,7 +171,7 @@ fn no_cut_of_the_bytes_changes_the_result() {
             }
             assert_eq!(stream.read(pieces), expected, "{name} at random, {round}");
         }
-        cuts += RANDOM_CUTS;
+        cuts += random_cuts;
     }
     assert!(cuts >= 10_000, "{cuts} random cuts in all");
 }
