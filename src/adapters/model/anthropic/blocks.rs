@@ -146,7 +146,8 @@ impl Block {
                 self.append((name, value), budget)?;
             }
         }
-        Ok(self.size() - before + more)
+        // A signature takes the place of the one before, which may have been longer.
+        Ok(self.size().saturating_sub(before) + more)
     }
 
     /// The endpoint says that the block is whole.
