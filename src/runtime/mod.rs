@@ -203,15 +203,8 @@ impl Runtime {
     /// The answer says how many runs shutting down has cancelled, over all calls.
     pub fn shutdown(&self, wait: Wait) -> Answer<String> {
         let inner = &self.0;
-        inner.closed.store(true, Ordering::Release);
-        // First, so that every open call is told of as one that the shutdown ended.
-        inner.calls.close();
-        let running = inner.running();
-        for run in &running {
-            if run.request_cancel(Some("the runtime was shut down".to_owned())) {
-                inner.runs_shut_down.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let (_, cancelled) = inner.begin_closing("the runtime was shut down");
+        inner.runs_shut_down.fetch_add(cancelled, Ordering::Relaxed);
         let deadline = wait.deadline();
         let done = if inner.driver.is_driven() && !lock(&inner.runs).is_empty() {
             let all = async {
@@ -267,13 +260,8 @@ impl Runtime {
     /// What freeing does: like [`Runtime::shutdown`], but nobody waits. Safe from any OS thread, our own included.
     pub fn close(&self) {
         let inner = &self.0;
-        inner.closed.store(true, Ordering::Release);
-        inner.calls.close();
-        let running = inner.running();
-        for run in &running {
-            run.request_cancel(Some("the runtime was freed".to_owned()));
-        }
-        if inner.driver.is_driven() || running.is_empty() {
+        let (running, _) = inner.begin_closing("the runtime was freed");
+        if inner.driver.is_driven() || running == 0 {
             inner.finish_closing();
         }
         // With workers the last run to leave does the rest.
@@ -544,6 +532,20 @@ impl Inner {
         if is_last && self.closed.load(Ordering::Acquire) {
             self.close_queues();
         }
+    }
+
+    /// From here on everything new is refused. Ends the open host calls, and cancels the runs: how many have not ended, and
+    /// how many of them were not cancelled before.
+    fn begin_closing(&self, reason: &str) -> (usize, u64) {
+        self.closed.store(true, Ordering::Release);
+        // First, so that every open call is told of as one that the runtime ended.
+        self.calls.close();
+        let running = self.running();
+        let cancelled = running
+            .iter()
+            .filter(|run| run.request_cancel(Some(reason.to_owned())))
+            .count();
+        (running.len(), cancelled as u64)
     }
 
     /// The runs that have not ended.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use fawn::adapters::model::openai::encode;
 use fawn::ports::model::{ModelRequest, ToolChoice};
 use fawn::ports::tool::ToolSpec;
-use fawn::protocol::message::{Fields, InvalidToolCall, Kind, Message, ToolCall};
+use fawn::protocol::message::{InvalidToolCall, Kind, Message};
 use fawn::protocol::model::OpenAiConfig;
 use serde_json::{Value, json};
 
-use crate::support::model::{ask, message, request, tool};
+use crate::support::model::{ask, message, request, result, tool, tool_call, with};
 
 fn config() -> OpenAiConfig {
     let mut config = OpenAiConfig::new("m", "http://localhost");
@@ -24,27 +24,6 @@ fn encoded(config: &OpenAiConfig, request: &ModelRequest) -> Value {
 /// The `messages` of a request.
 fn wire(messages: Vec<Message>) -> Value {
     encoded(&config(), &request(messages))["messages"].clone()
-}
-
-fn with(kind: Kind, content: impl Into<Value>, change: impl FnOnce(&mut Fields)) -> Message {
-    let mut fields = Fields::new(kind, content);
-    change(&mut fields);
-    Message::new(fields)
-}
-
-fn tool_call(id: &str, name: &str, args: Value) -> ToolCall {
-    ToolCall {
-        name: name.to_owned(),
-        args: args.as_object().unwrap().clone(),
-        id: Some(id.to_owned()),
-    }
-}
-
-fn result(id: &str, content: impl Into<Value>) -> Message {
-    with(Kind::Tool, content, |fields| {
-        fields.tool_call_id = id.to_owned();
-        fields.name = Some("f".to_owned());
-    })
 }
 
 /// The whole text, so that order and number forms count as well.

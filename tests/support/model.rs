@@ -8,7 +8,7 @@ use fawn::ports::model::{
     DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Purpose,
 };
 use fawn::ports::tool::ToolSpec;
-use fawn::protocol::message::{Fields, Kind, Message};
+use fawn::protocol::message::{Fields, Kind, Message, ToolCall};
 use serde_json::{Value, json};
 
 use super::host::run_context;
@@ -33,6 +33,30 @@ pub fn ask(text: &str) -> ModelRequest {
 
 pub fn message(kind: Kind, content: impl Into<Value>) -> Message {
     Message::new(Fields::new(kind, content))
+}
+
+/// A message with some members changed.
+pub fn with(kind: Kind, content: impl Into<Value>, change: impl FnOnce(&mut Fields)) -> Message {
+    let mut fields = Fields::new(kind, content);
+    change(&mut fields);
+    Message::new(fields)
+}
+
+/// A call with arguments that are an object.
+pub fn tool_call(id: &str, name: &str, args: Value) -> ToolCall {
+    ToolCall {
+        name: name.to_owned(),
+        args: args.as_object().unwrap().clone(),
+        id: Some(id.to_owned()),
+    }
+}
+
+/// The result of a call of the tool `f`.
+pub fn result(id: &str, content: impl Into<Value>) -> Message {
+    with(Kind::Tool, content, |fields| {
+        fields.tool_call_id = id.to_owned();
+        fields.name = Some("f".to_owned());
+    })
 }
 
 pub fn tool(name: &str, parameters: Value) -> ToolSpec {

@@ -134,30 +134,22 @@ pub const SCHEMAS: &[Schema] = &[
             Ok(document)
         }),
     },
-    Schema {
-        name: "run_result",
-        summary: "Answer of fawn_run_wait, and the data of a run_end event.",
-        schema: run_result,
-        round_trip: None,
-    },
-    Schema {
-        name: "event",
-        summary: "One event: fawn_queue_take answers a list of them.",
-        schema: event,
-        round_trip: None,
-    },
-    Schema {
-        name: "call_answer",
-        summary: "Input of fawn_call_finish.",
-        schema: call_answer,
-        round_trip: None,
-    },
-    Schema {
-        name: "error",
-        summary: "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
-        schema: error_object,
-        round_trip: None,
-    },
+    plain(
+        "run_result",
+        "Answer of fawn_run_wait, and the data of a run_end event.",
+        run_result,
+    ),
+    plain(
+        "event",
+        "One event: fawn_queue_take answers a list of them.",
+        event,
+    ),
+    plain("call_answer", "Input of fawn_call_finish.", call_answer),
+    plain(
+        "error",
+        "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
+        error_object,
+    ),
     plain(
         "reduce_input",
         "Input of fawn_reduce.",
