@@ -5,6 +5,7 @@
 //! - [`protocol`]: every JSON shape that crosses the ABI.
 //! - [`state`]: channels, reducers, the message fold. Pure.
 //! - [`ports`]: traits to the outside.
+//! - [`prompt`]: system text and the data channel. [`skills`]: what SKILL.md files say. Pure.
 //! - [`tools`], [`middleware`]: what an agent is made of.
 //! - [`agent`]: what an agent is and what it does next. No IO.
 //! - [`adapters`]: implementations of ports.
@@ -27,7 +28,9 @@ pub mod middleware;
 )]
 pub mod os;
 pub mod ports;
+pub mod prompt;
 pub mod protocol;
 pub mod runtime;
+pub mod skills;
 pub mod state;
 pub mod tools;

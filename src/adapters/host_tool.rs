@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
-use crate::ports::tool::{Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
-use crate::protocol::config::HostToolConfig;
+use crate::ports::tool::{
+    McpOrigin, McpRouting, Tool, ToolAnswer, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
+};
 use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::host_tool::{HostToolConfig, McpRoutingMode, McpToolConfig};
 use crate::state::update::StateUpdate;
 
 /// How long the host has unless the configuration says otherwise.
@@ -19,6 +21,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct HostTool {
     spec: ToolSpec,
+    origin: ToolOrigin,
     deadline: Duration,
     return_direct: bool,
 }
@@ -38,6 +41,9 @@ impl HostTool {
                 description: config.description,
                 parameters: Value::Object(parameters),
             },
+            origin: config
+                .mcp
+                .map_or(ToolOrigin::Host, |mcp| ToolOrigin::Mcp(mcp_origin(mcp))),
             deadline: config
                 .deadline_ms
                 .map_or(DEFAULT_DEADLINE, Duration::from_millis),
@@ -46,9 +52,28 @@ impl HostTool {
     }
 }
 
+fn mcp_origin(config: McpToolConfig) -> McpOrigin {
+    // Only what is preferred for certain words takes part (TL-17).
+    let routing = config
+        .routing
+        .filter(|routing| routing.mode == McpRoutingMode::Prefer && !routing.keywords.is_empty());
+    McpOrigin {
+        server: config.server,
+        transport: config.transport,
+        routing: routing.map(|routing| McpRouting {
+            priority: u8::try_from(routing.priority.clamp(0, 100)).unwrap_or(100),
+            keywords: routing.keywords,
+        }),
+    }
+}
+
 impl Tool for HostTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn origin(&self) -> &ToolOrigin {
+        &self.origin
     }
 
     fn return_direct(&self) -> bool {

@@ -8,14 +8,15 @@ use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::trust::SystemText;
 use crate::tools::arguments::ArgumentCheck;
 
 /// What an assembly is made of.
 pub struct AssemblyParts {
     /// The model.
     pub model: Arc<dyn DynModelProvider>,
-    /// System text, as it is.
-    pub system_prompt: Option<Arc<str>>,
+    /// System text.
+    pub system_prompt: Option<SystemText>,
     /// Tools, in the order in which the model is told of them.
     pub tools: Vec<Arc<dyn DynTool>>,
     /// The chain, outermost first.
@@ -39,7 +40,7 @@ pub struct Assembly {
     /// The model.
     pub model: Arc<dyn DynModelProvider>,
     /// System text.
-    pub system_prompt: Option<Arc<str>>,
+    pub system_prompt: Option<SystemText>,
     /// What the model is told about the tools.
     pub tool_specs: Arc<[ToolSpec]>,
     /// Steps of a run unless the run says otherwise.

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest};
-use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::error::Error;
 use crate::state::View;
 use crate::state::update::StateUpdate;
@@ -181,6 +181,16 @@ pub trait Middleware: Send + Sync + 'static {
 
     /// Which hooks it has.
     fn hooks(&self) -> Hooks;
+
+    /// What a descriptor says about its settings: JSON data, nothing secret. Long texts are given as hashes (AD-16).
+    fn policy(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
+    /// Tools that it brings; they are bound after those of the agent (AD-13).
+    fn tools(&self) -> &[Arc<dyn DynTool>] {
+        &[]
+    }
 
     /// Runs one of the four state hooks.
     ///

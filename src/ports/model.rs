@@ -11,6 +11,7 @@ use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
 use crate::protocol::message::{InvalidToolCall, ToolCall};
+use crate::protocol::trust::SystemText;
 use crate::state::transcript::Transcript;
 
 /// Who asks: the lead agent's own turn, or a middleware.
@@ -27,8 +28,8 @@ pub enum Purpose {
 pub struct ModelRequest {
     /// Who asks.
     pub purpose: Purpose,
-    /// System text; framework and operator text only.
-    pub system: Option<Arc<str>>,
+    /// System text.
+    pub system: Option<SystemText>,
     /// The transcript, without the system text. Shared with the thread; a wrapper puts another in its place.
     pub messages: Arc<Transcript>,
     /// Tools that the model may call.

@@ -20,6 +20,50 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+/// Where a tool comes from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum ToolOrigin {
+    /// This library.
+    #[default]
+    Builtin,
+    /// The skills: how an agent finds and manages them.
+    Skill,
+    /// The host.
+    Host,
+    /// An MCP server; its name and description are remote text.
+    Mcp(McpOrigin),
+}
+
+impl ToolOrigin {
+    /// What is known of the MCP server, if the tool is one's.
+    pub fn mcp(&self) -> Option<&McpOrigin> {
+        match self {
+            ToolOrigin::Mcp(origin) => Some(origin),
+            ToolOrigin::Builtin | ToolOrigin::Skill | ToolOrigin::Host => None,
+        }
+    }
+}
+
+/// The MCP server that a tool comes from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct McpOrigin {
+    /// Name of the server.
+    pub server: Option<String>,
+    /// How it is reached.
+    pub transport: Option<String>,
+    /// When to prefer the tool; `None` when it takes no part in routing.
+    pub routing: Option<McpRouting>,
+}
+
+/// When a tool of an MCP server is preferred (TL-17).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct McpRouting {
+    /// The highest comes first, 0 to 100.
+    pub priority: u8,
+    /// Words of a request that speak for the tool; at least one.
+    pub keywords: Vec<String>,
+}
+
 /// One call to run.
 #[derive(Clone, Debug)]
 pub struct ToolInvocation {
@@ -61,6 +105,10 @@ pub struct ToolAnswer {
 pub trait Tool: Send + Sync + 'static {
     /// What the model is told.
     fn spec(&self) -> &ToolSpec;
+    /// Where it comes from.
+    fn origin(&self) -> &ToolOrigin {
+        &ToolOrigin::Builtin
+    }
     /// Whether its answer ends the run when every call of the reply is such a call (EX-7).
     fn return_direct(&self) -> bool {
         false
@@ -73,6 +121,8 @@ pub trait Tool: Send + Sync + 'static {
 pub trait DynTool: Send + Sync + 'static {
     /// See [`Tool::spec`].
     fn spec(&self) -> &ToolSpec;
+    /// See [`Tool::origin`].
+    fn origin(&self) -> &ToolOrigin;
     /// See [`Tool::return_direct`].
     fn return_direct(&self) -> bool;
     /// See [`Tool::call`].
@@ -82,6 +132,9 @@ pub trait DynTool: Send + Sync + 'static {
 impl<T: Tool> DynTool for T {
     fn spec(&self) -> &ToolSpec {
         Tool::spec(self)
+    }
+    fn origin(&self) -> &ToolOrigin {
+        Tool::origin(self)
     }
     fn return_direct(&self) -> bool {
         Tool::return_direct(self)

@@ -6,9 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
+use super::host_tool::HostToolConfig;
 use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
 use super::model_entry::ModelEntry;
 use super::time::Timestamp;
+use super::trust::OperatorText;
 
 /// Most worker threads a runtime may have.
 pub const MAX_WORKERS: u32 = 64;
@@ -468,7 +470,7 @@ pub struct AssemblyConfig {
     pub model: ModelRef,
     /// System text, as it is.
     #[serde(default)]
-    pub system_prompt: Option<String>,
+    pub system_prompt: Option<OperatorText>,
     /// Tools that the host runs.
     #[serde(default)]
     pub tools: Vec<HostToolConfig>,
@@ -525,7 +527,7 @@ pub(crate) fn check_recursion_limit(limit: Option<u32>) -> Result<(), Error> {
     }
 }
 
-fn check_deadline(path: &str, deadline_ms: Option<u64>) -> Result<(), Error> {
+pub(crate) fn check_deadline(path: &str, deadline_ms: Option<u64>) -> Result<(), Error> {
     match deadline_ms {
         Some(ms) if !(1..=MAX_DEADLINE_MS).contains(&ms) => Err(Error::at(
             ErrorCode::OutOfRange,
@@ -549,45 +551,6 @@ pub enum Factory {
     LeadGraph,
     /// Everything given outright. Not available in this version.
     Custom,
-}
-
-/// A tool that the host runs.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HostToolConfig {
-    /// Name, 1 to 64 characters of `A-Z a-z 0-9 _ -`, unique within the assembly.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_-]{1,64}$"))]
-    pub name: String,
-    /// What it does, for the model.
-    #[serde(default)]
-    pub description: String,
-    /// JSON Schema of the arguments object. Default: an object without members.
-    #[serde(default)]
-    pub parameters: Option<Map<String, Value>>,
-    /// How long the host has for one call, in milliseconds. Default 600000.
-    #[serde(default)]
-    pub deadline_ms: Option<u64>,
-    /// Whether its answer ends the run when every call of the reply is such a call.
-    #[serde(default)]
-    pub return_direct: bool,
-}
-
-impl HostToolConfig {
-    fn validate(&self) -> Result<(), Error> {
-        let fits = (1..=64).contains(&self.name.len())
-            && self
-                .name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if !fits {
-            return Err(Error::at(
-                ErrorCode::OutOfRange,
-                "/name",
-                "a tool's name must be 1 to 64 characters of A-Z, a-z, 0-9, _ and -",
-            ));
-        }
-        check_deadline("/deadline_ms", self.deadline_ms)
-    }
 }
 
 /// Configuration of a queue.

@@ -1,10 +1,12 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod agent_record;
 pub mod canonical;
 pub mod config;
 pub mod decode;
 pub mod describe;
 pub mod error;
+pub mod host_tool;
 pub mod json;
 pub mod message;
 pub mod model;
@@ -13,3 +15,5 @@ pub mod run;
 pub mod scan;
 pub mod schema;
 pub mod time;
+pub mod trust;
+pub mod warning;

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use super::events::RunEvents;
 use super::inject;
-use super::logs::Warning;
 use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
@@ -21,6 +20,7 @@ use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refu
 use crate::protocol::decode::{unknown_member, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
+use crate::protocol::warning::Warning;
 
 /// Bytes that one call may have emitted and not yet passed on.
 const MAX_PENDING_BYTES: usize = 16 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use uuid::fmt::Hyphenated;
 
-use super::logs::{Logs, Warning};
+use super::logs::Logs;
 use super::queue::{Body, EventSource, Queue, Weight};
 use super::run::RunShared;
 use crate::agent::step::Note;
@@ -16,6 +16,7 @@ use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
+use crate::protocol::warning::Warning;
 use crate::state::update::{StateUpdate, Write};
 
 /// Which kinds of events a run sends besides control events.

@@ -9,34 +9,7 @@ use super::run::RunShared;
 use super::sync::lock;
 use crate::ports::clock::Clock;
 use crate::protocol::config::Subscription;
-
-/// What a warning is about; its name is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Warning {
-    /// A reply has calls whose arguments are no JSON object; they are not executed.
-    InvalidToolCalls,
-    /// A model asked for a tool that the assembly does not have.
-    UnknownTool,
-    /// Arguments of a call do not fit the tool's schema; the tool was not called.
-    ArgumentsRefused,
-    /// The host did not answer a call in time.
-    HostCallDeadline,
-    /// Another process wrote to the thread while a run was on it.
-    ThreadStale,
-}
-
-impl Warning {
-    /// Name in JSON.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Warning::InvalidToolCalls => "invalid_tool_calls",
-            Warning::UnknownTool => "unknown_tool",
-            Warning::ArgumentsRefused => "arguments_refused",
-            Warning::HostCallDeadline => "host_call_deadline",
-            Warning::ThreadStale => "thread_stale",
-        }
-    }
-}
+use crate::protocol::warning::{Warning, Warnings};
 
 /// A queue, and the numbers of its warnings.
 type Subscriber = (Weak<Queue>, Arc<EventSource>);
@@ -67,25 +40,50 @@ impl Logs {
 
     /// Warns of something about a run. The message is made only if somebody listens.
     pub fn warn(&self, run: &RunShared, warning: Warning, message: impl FnOnce() -> String) {
-        let queues: Vec<_> = lock(&self.subscribers)
-            .iter()
-            .filter_map(|(queue, source)| Some((queue.upgrade()?, source.clone())))
-            .collect();
+        let queues = self.listeners();
         if queues.is_empty() {
             return;
         }
-        let mut data = Map::new();
-        let mut set = |name: &str, text: &str| data.insert(name.to_owned(), text.into());
-        set("level", "warning");
-        set("code", warning.code());
-        set("message", &message());
-        set("run_id", &run.run_id);
-        set("thread_id", &run.thread_id);
+        let mut data = log_data(warning, &message());
+        data.insert("run_id".to_owned(), (*run.run_id).into());
+        data.insert("thread_id".to_owned(), (*run.thread_id).into());
+        self.send(&queues, data);
+    }
+
+    /// Tells of warnings that belong to no run.
+    pub fn warn_all(&self, warnings: &Warnings) {
+        let queues = self.listeners();
+        if queues.is_empty() {
+            return;
+        }
+        for (warning, message) in warnings.iter() {
+            self.send(&queues, log_data(warning, message));
+        }
+    }
+
+    fn listeners(&self) -> Vec<(Arc<Queue>, Arc<EventSource>)> {
+        lock(&self.subscribers)
+            .iter()
+            .filter_map(|(queue, source)| Some((queue.upgrade()?, source.clone())))
+            .collect()
+    }
+
+    fn send(&self, queues: &[(Arc<Queue>, Arc<EventSource>)], data: Map<String, Value>) {
         let data = Value::Object(data).to_string();
         let at = self.clock.now();
         for (queue, source) in queues {
             let body = Body::Json(data.clone());
-            queue.push(&source, "log", at, body, Weight::Ordinary);
+            queue.push(source, "log", at, body, Weight::Ordinary);
         }
     }
+}
+
+fn log_data(warning: Warning, message: &str) -> Map<String, Value> {
+    let members = [
+        ("level", "warning"),
+        ("code", warning.code()),
+        ("message", message),
+    ];
+    let member = |(name, text): (&str, &str)| (name.to_owned(), text.into());
+    members.into_iter().map(member).collect()
 }

@@ -284,7 +284,7 @@ impl Runtime {
             .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
         self.compose(AssemblyParts {
             model: chain.model,
-            system_prompt: config.system_prompt.map(Into::into),
+            system_prompt: config.system_prompt.as_ref().map(Into::into),
             tools: tools.collect(),
             middleware: middleware::compose(&middleware::ChainInputs::default()),
             recursion_limit: config.recursion_limit,

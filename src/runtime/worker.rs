@@ -12,7 +12,6 @@ use super::events::RunEvents;
 use super::guarded::Guarded;
 use super::ids::Ids;
 use super::inject;
-use super::logs::Warning;
 use super::run::RunShared;
 use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
@@ -33,6 +32,7 @@ use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
+use crate::protocol::warning::Warning;
 use crate::state::Overlay;
 use crate::state::update::StateUpdate;
 

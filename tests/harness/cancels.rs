@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fawn::adapters::host_tool::HostTool;
 use fawn::ports::tool::DynTool;
-use fawn::protocol::config::HostToolConfig;
+use fawn::protocol::host_tool::HostToolConfig;
 use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 

@@ -236,6 +236,13 @@ export type HostToolConfig = {
   description?: string;
   /** JSON Schema of the arguments object. Default: an object without members. */
   parameters?: Record<string, unknown> | null;
+  /** The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent. */
+  group?: string | null;
+  /**
+   * Where the tool comes from, when the host got it from an MCP server: what the model may see of it is then the
+   * server's text and not the operator's.
+   */
+  mcp?: McpToolConfig | null;
   /** How long the host has for one call, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
   /** Whether its answer ends the run when every call of the reply is such a call. */
@@ -274,6 +281,31 @@ export type LogEvent = {
   /** When. */
   at: string;
   data: LogData;
+};
+
+/** When a tool of an MCP server is preferred. */
+export type McpRoutingConfig = {
+  /** Whether it is preferred at all. Default `off`. */
+  mode?: McpRoutingMode;
+  /** Which of several comes first: the highest; taken as 0 to 100. Default 0. */
+  priority?: number;
+  /** Words of a request that speak for the tool. */
+  keywords?: string[];
+  [yours: `x-${string}`]: unknown;
+};
+
+/** Whether a tool of an MCP server is preferred. */
+export type McpRoutingMode = "off" | "prefer";
+
+/** An MCP server behind a host tool. */
+export type McpToolConfig = {
+  /** Name of the server. */
+  server?: string | null;
+  /** How the host reaches it, such as `stdio` or `http`. */
+  transport?: string | null;
+  /** When the model is told to prefer the tool (MCP-7, TL-17). Default: never. */
+  routing?: McpRoutingConfig | null;
+  [yours: `x-${string}`]: unknown;
 };
 
 /** A message in canonical form, the layout of LangChain's model_dump. Each class has members of its own besides these. */

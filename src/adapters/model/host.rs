@@ -14,6 +14,7 @@ use crate::protocol::config::HostModelConfig;
 use crate::protocol::decode::{from_value, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{InvalidToolCall, ToolCall};
+use crate::protocol::trust::SystemText;
 
 /// A model of the host.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl ModelProvider for HostModel {
 fn request_json(request: &ModelRequest) -> String {
     let mut text = String::with_capacity(256 * (request.messages.len() + 1));
     text.push_str("{\"system\":");
-    text.push_str(&json!(request.system.as_deref()).to_string());
+    text.push_str(&json!(request.system.as_ref().map(SystemText::as_str)).to_string());
     text.push_str(",\"messages\":[");
     for (place, message) in request.messages.iter().enumerate() {
         if place > 0 {

@@ -8,6 +8,7 @@ use super::turns::{Block, Conversation, Turn, turns};
 use crate::ports::model::{ModelRequest, ToolChoice};
 use crate::ports::tool::ToolSpec;
 use crate::protocol::model::AnthropicConfig;
+use crate::protocol::trust::SystemText;
 
 /// The body of one request, as JSON text.
 ///
@@ -15,7 +16,11 @@ use crate::protocol::model::AnthropicConfig;
 /// what the configuration sets, then its `extra_body`.
 pub fn encode(config: &AnthropicConfig, request: &ModelRequest) -> Vec<u8> {
     let text: usize = request.messages.iter().map(|m| m.json().len()).sum();
-    let system = request.system.as_deref().map_or(0, str::len);
+    let system = request
+        .system
+        .as_ref()
+        .map(SystemText::as_str)
+        .map_or(0, str::len);
     let mut bytes = Vec::with_capacity(text + system + 512 * request.tools.len() + 1024);
     serde_json::to_writer(&mut bytes, &Body { config, request })
         .expect("maps with text keys always serialise into a Vec");

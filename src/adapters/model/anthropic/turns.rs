@@ -10,6 +10,7 @@ use super::media::media;
 use crate::adapters::model::calls::{answered_invalid_calls, repaired};
 use crate::ports::model::ModelRequest;
 use crate::protocol::message::{Fields, Kind, Message, ToolStatus};
+use crate::protocol::trust::SystemText;
 
 /// Stands where a conversation begins with the model's own words, which the endpoint refuses.
 const EARLIER: &str = "(The earlier part of this conversation is not shown.)";
@@ -69,7 +70,13 @@ pub(super) enum Block<'a> {
 /// tools come first. Blank texts and messages with nothing left are left out: the endpoint refuses them.
 pub(super) fn turns(request: &ModelRequest) -> Conversation<'_> {
     let mut system: Vec<Block<'_>> = Vec::new();
-    system.extend(request.system.as_deref().and_then(text));
+    system.extend(
+        request
+            .system
+            .as_ref()
+            .map(SystemText::as_str)
+            .and_then(text),
+    );
     let mut turns: Vec<Turn<'_>> = Vec::new();
     let messages = &request.messages;
     for (position, message) in messages.iter().enumerate() {

@@ -9,6 +9,7 @@ use crate::ports::model::{ModelRequest, ToolChoice};
 use crate::ports::tool::ToolSpec;
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::model::OpenAiConfig;
+use crate::protocol::trust::SystemText;
 
 /// Longest `name` of a message that is sent; endpoints refuse longer ones.
 const MAX_NAME_BYTES: usize = 64;
@@ -19,7 +20,11 @@ const MAX_NAME_BYTES: usize = 64;
 /// streams, then what the configuration sets, then its `extra_body`.
 pub fn encode(config: &OpenAiConfig, request: &ModelRequest) -> Vec<u8> {
     let text: usize = request.messages.iter().map(|m| m.json().len()).sum();
-    let system = request.system.as_deref().map_or(0, str::len);
+    let system = request
+        .system
+        .as_ref()
+        .map(SystemText::as_str)
+        .map_or(0, str::len);
     let mut bytes = Vec::with_capacity(text + system + 512 * request.tools.len() + 1024);
     serde_json::to_writer(&mut bytes, &Body { config, request })
         .expect("maps with text keys always serialise into a Vec");
@@ -89,7 +94,7 @@ impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let messages = &self.request.messages;
         let mut list = serializer.serialize_seq(None)?;
-        if let Some(system) = &self.request.system {
+        if let Some(system) = self.request.system.as_ref().map(SystemText::as_str) {
             list.serialize_element(&json_role("system", system))?;
         }
         for (position, message) in messages.iter().enumerate() {

@@ -1,0 +1,94 @@
+//! Warnings: what went otherwise than asked for, without being an error. They reach the host as `log` events.
+
+/// What a warning is about; its name is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Warning {
+    /// A reply has calls whose arguments are no JSON object; they are not executed.
+    InvalidToolCalls,
+    /// A model asked for a tool that the assembly does not have.
+    UnknownTool,
+    /// Arguments of a call do not fit the tool's schema; the tool was not called.
+    ArgumentsRefused,
+    /// The host did not answer a call in time.
+    HostCallDeadline,
+    /// Another process wrote to the thread while a run was on it.
+    ThreadStale,
+    /// A lead agent was asked for a model that the runtime does not have; the default model stands in (MD-1).
+    ModelUnknown,
+    /// A lead agent was asked to think with a model that cannot (MD-5).
+    ThinkingUnsupported,
+    /// The model is not this user's to use; another stands in (MD-2).
+    ModelReplaced,
+    /// The authorization could not be asked, and the configuration says to go on without it (MD-2, TL-8).
+    AuthorizationFailed,
+    /// A second tool has a name that is taken, and was left out (TL-1).
+    ToolDuplicate,
+    /// A configured tool is not there in this version or build, and was left out (TL-3).
+    ToolUnavailable,
+    /// Both `configurable` and `context` were given; `context` wins (RC-8).
+    ContextWins,
+    /// A skill's SKILL.md cannot be used, and was left out (SKL-4).
+    SkillSkipped,
+    /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
+    AgentUnreadable,
+}
+
+impl Warning {
+    /// Name in JSON.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Warning::InvalidToolCalls => "invalid_tool_calls",
+            Warning::UnknownTool => "unknown_tool",
+            Warning::ArgumentsRefused => "arguments_refused",
+            Warning::HostCallDeadline => "host_call_deadline",
+            Warning::ThreadStale => "thread_stale",
+            Warning::ModelUnknown => "model_unknown",
+            Warning::ThinkingUnsupported => "thinking_unsupported",
+            Warning::ModelReplaced => "model_replaced",
+            Warning::AuthorizationFailed => "authorization_failed",
+            Warning::ToolDuplicate => "tool_duplicate",
+            Warning::ToolUnavailable => "tool_unavailable",
+            Warning::ContextWins => "context_wins",
+            Warning::SkillSkipped => "skill_skipped",
+            Warning::AgentUnreadable => "agent_unreadable",
+        }
+    }
+}
+
+/// Warnings that came up while something was made, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Warnings(Vec<(Warning, String)>);
+
+impl Warnings {
+    /// None yet.
+    pub fn new() -> Self {
+        Warnings::default()
+    }
+
+    /// Adds one. `message` holds no secrets.
+    pub fn add(&mut self, warning: Warning, message: impl Into<String>) {
+        self.0.push((warning, message.into()));
+    }
+
+    /// Adds those of another list.
+    pub fn extend(&mut self, more: Warnings) {
+        self.0.extend(more.0);
+    }
+
+    /// The warnings.
+    pub fn iter(&self) -> impl Iterator<Item = (Warning, &str)> {
+        self.0
+            .iter()
+            .map(|(warning, message)| (*warning, &**message))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
