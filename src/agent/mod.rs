@@ -1,5 +1,6 @@
 //! What an agent is and what it does next. No IO: whatever is to be done outside is a [`step::Step`].
 
 pub mod assembly;
+pub mod direct;
 pub mod machine;
 pub mod step;

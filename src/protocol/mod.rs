@@ -1,6 +1,7 @@
 //! Every JSON shape that crosses the ABI.
 
 pub mod agent_record;
+pub mod assembly;
 pub mod canonical;
 pub mod config;
 pub mod decode;
