@@ -12,7 +12,7 @@ use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::trust::SystemText;
-use crate::tools::arguments::ArgumentCheck;
+use crate::tools::arguments::{ArgumentCheck, ArgumentChecks};
 
 /// What an assembly is made of.
 pub struct AssemblyParts {
@@ -30,6 +30,8 @@ pub struct AssemblyParts {
     pub recursion_limit: Option<u32>,
     /// Whether a run needs a queue because the host answers its model or runs its tools.
     pub needs_host: bool,
+    /// Where compiled schemas are kept between assemblies; `None` compiles all of them.
+    pub checks: Option<Arc<ArgumentChecks>>,
 }
 
 /// One tool with its compiled schema.
@@ -37,7 +39,7 @@ pub struct ToolEntry {
     /// The tool.
     pub tool: Arc<dyn DynTool>,
     /// The check of its arguments.
-    pub check: ArgumentCheck,
+    pub check: Arc<ArgumentCheck>,
 }
 
 /// A composed agent.
@@ -76,12 +78,15 @@ impl Assembly {
             middleware,
             recursion_limit,
             needs_host,
+            checks,
         } = parts;
+        let checks = checks.unwrap_or_default();
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
         for (place, tool) in tools.into_iter().enumerate() {
             let at = format!("/tools/{place}");
-            let check = ArgumentCheck::compile(&tool.spec().parameters)
+            let check = checks
+                .check(&tool.spec().parameters)
                 .map_err(|error| error.below(&format!("{at}/parameters")))?;
             if by_name.insert(tool.spec().name.clone(), place).is_some() {
                 return Err(Error::at(

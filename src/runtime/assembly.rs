@@ -109,6 +109,7 @@ impl Runtime {
             middleware: given.middleware,
             recursion_limit: given.recursion_limit,
             needs_host,
+            checks: Some(self.0.checks.clone()),
         })
     }
 

@@ -53,6 +53,7 @@ use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, Thre
 use crate::protocol::time::Timestamp;
 use crate::state::channels::Channel;
 use crate::state::update::{StateUpdate, Write};
+use crate::tools::arguments::ArgumentChecks;
 
 /// A runtime: configuration, store, models, capacity, and whatever runs.
 #[derive(Clone)]
@@ -63,6 +64,7 @@ struct Inner {
     services: Arc<ThreadServices>,
     models: HashMap<String, ModelEntry>,
     jitter: Jitter,
+    checks: Arc<ArgumentChecks>,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
     queues: Mutex<Vec<Weak<queue::Queue>>>,
@@ -144,6 +146,7 @@ impl Runtime {
                 .into_iter()
                 .map(|model| (model.name, model.model))
                 .collect(),
+            checks: Arc::default(),
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,
                 None => Jitter::Random,
