@@ -3,6 +3,28 @@
 // Written by generate.mjs from include/schema; change the schemas instead. Objects that come out may gain members, and events
 // types, in later versions.
 
+/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
+export type AgentAssembledData = {
+  /** What the agent turned out to be (schema assembly_descriptor). */
+  descriptor: Record<string, unknown>;
+  /** What runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more. */
+  metadata: Record<string, unknown>;
+};
+
+/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
+export type AgentAssembledEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "agent_assembled";
+  /** When. */
+  at: string;
+  data: AgentAssembledData;
+};
+
 /** Input of fawn_assembly_new. */
 export type AssemblyConfig = {
   /** The model. */
@@ -180,7 +202,7 @@ export type Durability = "sync" | "async" | "exit";
 /** The error object: what a call with a negative status puts into its buffer, and what failed events carry. */
 export type ErrorObject = {
   /** What kind of failure. The list is closed: new versions may add to it. */
-  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
+  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "unknown_agent" | "not_authorized" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
   /** The status that the call returned; one per code. */
   status: number;
   /** What went wrong, in words, for a person. */
@@ -213,6 +235,7 @@ export type EventObject =
   | CustomEvent
   | GapEvent
   | LogEvent
+  | AgentAssembledEvent
   | RunEndEvent;
 
 /** A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification. */
