@@ -9,6 +9,7 @@ use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::trust::SystemText;
+use crate::state::channels::Channel;
 use crate::tools::arguments::ArgumentCheck;
 
 /// What an assembly is made of.
@@ -53,6 +54,7 @@ pub struct Assembly {
     hooks: [Vec<usize>; 4],
     model_wrappers: Vec<Arc<dyn Middleware>>,
     tool_wrappers: Vec<Arc<dyn Middleware>>,
+    wrapped_reads: Vec<Channel>,
 }
 
 impl Assembly {
@@ -117,6 +119,12 @@ impl Assembly {
                 .map(|place| middleware[place].clone())
                 .collect()
         };
+        let mut wrapped_reads: Vec<Channel> = Vec::new();
+        for channel in middleware.iter().flat_map(|part| part.reads()) {
+            if !wrapped_reads.contains(channel) {
+                wrapped_reads.push(*channel);
+            }
+        }
         Ok(Assembly {
             model,
             system_prompt,
@@ -131,6 +139,7 @@ impl Assembly {
             hooks,
             model_wrappers: wrappers(|part| part.hooks().wrap_model_call),
             tool_wrappers: wrappers(|part| part.hooks().wrap_tool_call),
+            wrapped_reads,
             middleware,
         })
     }
@@ -150,6 +159,11 @@ impl Assembly {
     /// The middlewares that wrap model calls, outermost first.
     pub fn model_wrappers(&self) -> &[Arc<dyn Middleware>] {
         &self.model_wrappers
+    }
+
+    /// The channels that wrap hooks read.
+    pub fn wrapped_reads(&self) -> &[Channel] {
+        &self.wrapped_reads
     }
 
     /// The middlewares that wrap tool calls, outermost first.

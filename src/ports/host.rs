@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use crate::protocol::error::Error;
@@ -94,6 +94,19 @@ pub async fn until_cancelled<T>() -> T {
     std::future::pending().await
 }
 
+/// Facts of a run, fixed when it starts.
+#[derive(Clone, Debug, Default)]
+pub struct RunFacts {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its thread.
+    pub thread_id: Arc<str>,
+    /// Run options by key.
+    pub configurable: Map<String, Value>,
+    /// Facts about the request.
+    pub context: Map<String, Value>,
+}
+
 /// The run on whose behalf a port is used.
 #[derive(Clone)]
 pub struct RunContext {
@@ -101,6 +114,8 @@ pub struct RunContext {
     pub run_id: Arc<str>,
     /// Its thread.
     pub thread_id: Arc<str>,
+    /// What was said about it when it started.
+    pub facts: Arc<RunFacts>,
     /// The way to the host.
     pub host: Arc<dyn HostCalls>,
 }

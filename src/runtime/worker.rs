@@ -18,11 +18,11 @@ use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
 use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
 use crate::middleware::{
-    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
+    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool,
 };
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
-use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
+use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
 use crate::ports::model::{
     DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
     Usage,
@@ -93,6 +93,12 @@ impl RunTask {
         let context = Arc::new(RunContext {
             run_id: self.shared.run_id.clone(),
             thread_id: self.shared.thread_id.clone(),
+            facts: Arc::new(RunFacts {
+                run_id: self.shared.run_id.clone(),
+                thread_id: self.shared.thread_id.clone(),
+                configurable: self.request.configurable.clone(),
+                context: self.request.context.clone(),
+            }),
             host: Arc::new(RunHost {
                 calls: self.calls.clone(),
                 events: self.events.clone(),
@@ -100,12 +106,6 @@ impl RunTask {
         });
         let options = RunOptions {
             input: self.input.clone(),
-            facts: RunFacts {
-                run_id: self.shared.run_id.clone(),
-                thread_id: self.shared.thread_id.clone(),
-                configurable: self.request.configurable.clone(),
-                context: self.request.context.clone(),
-            },
             context: context.clone(),
             recursion_limit: limit,
             save_each_step: self.request.durability != Durability::Exit,
@@ -195,7 +195,11 @@ impl RunTask {
         open: ToolCalls,
         context: &Arc<RunContext>,
     ) {
-        let ToolCalls { message_id, calls } = open;
+        let ToolCalls {
+            message_id,
+            calls,
+            reads,
+        } = open;
         let message_id: Arc<str> = message_id.into();
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         let is_cancelled = {
@@ -208,6 +212,7 @@ impl RunTask {
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
+                        reads: reads.clone(),
                         run: context.clone(),
                     };
                     async move {
