@@ -541,7 +541,9 @@ impl RunMachine {
             .messages()
             .rev()
             .take_while(|message| message.kind() != Kind::Ai);
-        !this_turn.into_iter().any(|message| message.id() == Some(id))
+        !this_turn
+            .into_iter()
+            .any(|message| message.id() == Some(id))
     }
 
     fn note_tools(&mut self, step: Vec<StateUpdate>) {

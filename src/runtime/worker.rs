@@ -17,9 +17,7 @@ use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
 use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
-use crate::middleware::{
-    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool,
-};
+use crate::middleware::{Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
 use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
