@@ -63,7 +63,7 @@ fn timed(runtime: &Runtime, request: &str) -> Duration {
     took
 }
 
-fn report(case: &str, samples: &mut Vec<Duration>) {
+fn report(case: &str, samples: &mut [Duration]) {
     samples.sort();
     let median = samples[samples.len() / 2].as_secs_f64() * 1e6;
     println!(

@@ -12,6 +12,7 @@ use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::trust::SystemText;
+use crate::state::channels::Channel;
 use crate::tools::arguments::{ArgumentCheck, ArgumentChecks};
 
 /// What an assembly is made of.
@@ -62,6 +63,7 @@ pub struct Assembly {
     hooks: [Vec<usize>; 4],
     model_wrappers: Vec<Arc<dyn Middleware>>,
     tool_wrappers: Vec<Arc<dyn Middleware>>,
+    wrapped_reads: Vec<Channel>,
 }
 
 impl Assembly {
@@ -130,6 +132,12 @@ impl Assembly {
                 .map(|place| middleware[place].clone())
                 .collect()
         };
+        let mut wrapped_reads: Vec<Channel> = Vec::new();
+        for channel in middleware.iter().flat_map(|part| part.reads()) {
+            if !wrapped_reads.contains(channel) {
+                wrapped_reads.push(*channel);
+            }
+        }
         Ok(Assembly {
             model,
             system_prompt,
@@ -145,6 +153,7 @@ impl Assembly {
             hooks,
             model_wrappers: wrappers(|part| part.hooks().wrap_model_call),
             tool_wrappers: wrappers(|part| part.hooks().wrap_tool_call),
+            wrapped_reads,
             middleware,
         })
     }
@@ -164,6 +173,11 @@ impl Assembly {
     /// The middlewares that wrap model calls, outermost first.
     pub fn model_wrappers(&self) -> &[Arc<dyn Middleware>] {
         &self.model_wrappers
+    }
+
+    /// The channels that wrap hooks read.
+    pub fn wrapped_reads(&self) -> &[Channel] {
+        &self.wrapped_reads
     }
 
     /// The middlewares that wrap tool calls, outermost first.

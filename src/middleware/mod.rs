@@ -11,14 +11,14 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::ports::BoxFuture;
+pub use crate::ports::host::RunFacts;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest};
-use crate::ports::signals::RunSignals;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::unknown_member;
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::time::Timestamp;
 use crate::state::View;
+use crate::state::channels::Channel;
 use crate::state::update::StateUpdate;
 
 /// One place in the chain.
@@ -248,23 +248,6 @@ pub struct HookContext<'a> {
     pub answer: Option<&'a EffectAnswer>,
 }
 
-/// Facts of a run, fixed when it starts.
-#[derive(Clone, Debug, Default)]
-pub struct RunFacts {
-    /// The run.
-    pub run_id: Arc<str>,
-    /// Its thread.
-    pub thread_id: Arc<str>,
-    /// Run options by key.
-    pub configurable: Map<String, Value>,
-    /// Facts about the request.
-    pub context: Map<String, Value>,
-    /// When the run began.
-    pub started_at: Timestamp,
-    /// What else the run is told.
-    pub signals: Arc<RunSignals>,
-}
-
 /// A reply with the writes that wrappers add to the state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelResponse {
@@ -297,6 +280,13 @@ pub trait Middleware: Send + Sync + 'static {
     /// What a descriptor says about its settings: JSON data, nothing secret. Long texts are given as hashes (AD-16).
     fn policy(&self) -> Map<String, Value> {
         Map::new()
+    }
+
+    /// Channels that its wrap hooks read, besides `messages`: their values come with each request (`ModelRequest::reads`) and
+    /// each call (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. What nobody names is not
+    /// copied.
+    fn reads(&self) -> &[Channel] {
+        &[]
     }
 
     /// Tools that it brings; they are bound after those of the agent (AD-13).
