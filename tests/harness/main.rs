@@ -14,5 +14,6 @@ mod llmock;
 mod machine;
 mod retry;
 mod runs;
+mod sanitize;
 
 use support::{host, parts};
