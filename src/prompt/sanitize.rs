@@ -277,7 +277,7 @@ fn name_letter(c: char) -> Option<u8> {
 }
 
 /// White space as Python's `\s` has it: that of Unicode and the four separators of ASCII.
-pub(crate) fn is_space(c: char) -> bool {
+fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
