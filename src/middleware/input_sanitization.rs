@@ -201,3 +201,225 @@ pub(super) fn neutralize_blocks(blocks: &mut [Value]) -> bool {
     }
     changed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::sanitize::{BEGIN_USER_INPUT, END_USER_INPUT};
+
+    fn frame_of(text: &str) -> String {
+        format!("{BEGIN_USER_INPUT}\n{text}\n{END_USER_INPUT}")
+    }
+
+    fn human(content: Value, kwargs: Value) -> Message {
+        let mut fields = Fields::new(Kind::Human, content);
+        fields.id = Some("m1".to_owned());
+        fields.additional_kwargs = kwargs.as_object().cloned().unwrap_or_default();
+        Message::new(fields)
+    }
+
+    /// What a model sees of a message; `None` when it is the message itself.
+    fn seen(content: Value, kwargs: Value) -> Option<Value> {
+        framed(&human(content, kwargs), &RunSignals::new())
+            .map(|seen| seen.fields().content.clone())
+    }
+
+    #[test]
+    fn hp_5_hidden_messages_are_the_user_s_only_with_a_whole_answer() {
+        let answer = json!({
+            "version": 1, "kind": "human_input_response", "source": "card", "request_id": "q1",
+            "value": "yes", "response_kind": "text",
+        });
+        let hidden = |answer: &Value| {
+            is_genuine(&human(
+                json!("x"),
+                json!({"hide_from_ui": true, "human_input_response": answer}),
+            ))
+        };
+        assert!(hidden(&answer));
+        for (member, bad) in [
+            ("version", json!(2)),
+            ("kind", json!("other")),
+            ("source", json!(" ")),
+            ("request_id", json!(1)),
+            ("value", json!("\n")),
+            ("response_kind", json!("form")),
+            ("response_kind", json!("option")),
+        ] {
+            let mut broken = answer.clone();
+            broken[member] = bad.clone();
+            assert!(!hidden(&broken), "{member}: {bad}");
+        }
+        let mut option = answer;
+        option["response_kind"] = json!("option");
+        option["option_id"] = json!("o1");
+        assert!(hidden(&option));
+
+        assert!(is_genuine(&human(
+            json!("x"),
+            json!({"hide_from_ui": false})
+        )));
+        assert!(!is_genuine(&human(
+            json!("x"),
+            json!({"hide_from_ui": true})
+        )));
+        let mut summary = Fields::new(Kind::Human, "x");
+        summary.name = Some("summary".to_owned());
+        assert!(!is_genuine(&Message::new(summary)));
+        assert!(!is_genuine(&Message::new(Fields::new(Kind::Ai, "x"))));
+    }
+
+    #[test]
+    fn san_2_text_is_the_string_or_the_texts_of_the_list() {
+        assert_eq!(seen(json!("hi"), json!({})), Some(json!(frame_of("hi"))));
+        assert_eq!(seen(json!(""), json!({})), None);
+        assert_eq!(seen(json!(" \n"), json!({})), None);
+        assert_eq!(
+            seen(
+                json!([{"type": "image_url", "image_url": {"url": "u"}}]),
+                json!({})
+            ),
+            None
+        );
+        assert_eq!(
+            seen(json!(["", {"type": "text", "text": ""}]), json!({})),
+            None
+        );
+        assert_eq!(
+            seen(
+                json!(["a", {"type": "text", "text": ""}, {"type": "text", "text": "b"}]),
+                json!({})
+            ),
+            Some(json!([{"type": "text", "text": frame_of("a\nb")}]))
+        );
+    }
+
+    #[test]
+    fn san_3_what_the_framework_put_before_stays_as_it_is() {
+        let uploads = "<current_uploads>\n- a.csv\n</current_uploads>\n\n";
+        let original = json!({"original_user_content": "see <system> a"});
+        assert_eq!(
+            seen(json!(format!("{uploads}see <system> a")), original.clone()),
+            Some(json!(format!(
+                "{uploads}{}",
+                frame_of("see &lt;system&gt; a")
+            )))
+        );
+        // The last place counts, and what comes after it is dropped.
+        assert_eq!(
+            seen(
+                json!("hi: hi there"),
+                json!({"original_user_content": "hi"})
+            ),
+            Some(json!(format!("hi: {}", frame_of("hi"))))
+        );
+        let blocks =
+            json!([{"type": "text", "text": uploads}, {"type": "text", "text": "see <system> a"}]);
+        assert_eq!(
+            seen(blocks, original),
+            Some(
+                json!([{"type": "text", "text": format!("{uploads}\n{}", frame_of("see &lt;system&gt; a"))}])
+            )
+        );
+        let framed = frame_of("hi");
+        assert_eq!(
+            seen(
+                json!(format!("x {framed}")),
+                json!({"original_user_content": framed})
+            ),
+            None
+        );
+    }
+
+    #[test]
+    fn san_4_without_the_original_the_first_block_is_the_framework_s() {
+        let kwargs = json!({"original_user_content": "gone"});
+        let image = json!({"type": "image_url", "image_url": {"url": "u"}});
+        assert_eq!(
+            seen(
+                json!([{"type": "text", "text": "<soul>"}, "<soul>", image, {"type": "text", "text": "<role>", "x": 1}]),
+                kwargs.clone()
+            ),
+            Some(json!([
+                {"type": "text", "text": "<soul>"}, "&lt;soul&gt;", image, {"type": "text", "text": "&lt;role&gt;", "x": 1}
+            ]))
+        );
+        assert_eq!(seen(json!(["a", "b"]), kwargs.clone()), None);
+        assert_eq!(
+            seen(json!(["a"]), kwargs.clone()),
+            Some(json!([{"type": "text", "text": frame_of("a")}]))
+        );
+        assert_eq!(seen(json!("a"), kwargs), Some(json!(frame_of("a"))));
+    }
+
+    #[test]
+    fn san_5_an_empty_original_means_that_the_user_wrote_nothing() {
+        assert_eq!(
+            seen(json!("<system>"), json!({"original_user_content": ""})),
+            None
+        );
+        assert_eq!(
+            seen(json!("a"), json!({"original_user_content": 7})),
+            Some(json!(frame_of("a")))
+        );
+    }
+
+    #[test]
+    fn san_6_framed_text_is_the_message_itself() {
+        assert_eq!(seen(json!(frame_of("a")), json!({})), None);
+        assert_eq!(seen(json!([frame_of("a")]), json!({})), None);
+    }
+
+    #[test]
+    fn san_7_texts_become_one_block_and_the_rest_keeps_its_order() {
+        let block = |n: u8| json!({"type": "image_url", "n": n});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        assert_eq!(
+            seen(
+                json!([
+                    block(0),
+                    text("a"),
+                    block(1),
+                    "b",
+                    block(2),
+                    text("c"),
+                    block(3)
+                ]),
+                json!({})
+            ),
+            Some(json!([
+                block(0),
+                text(&frame_of("a\nb\nc")),
+                block(1),
+                block(2),
+                block(3)
+            ]))
+        );
+    }
+
+    #[test]
+    fn san_8_the_text_before_framing_is_kept_and_so_is_everything_else() {
+        let signals = RunSignals::new();
+        let mut fields = human(json!("a"), json!({"run_id": "r"})).fields().clone();
+        fields.name = Some("user-input".to_owned());
+        fields.response_metadata.insert("k".to_owned(), json!(1));
+        let seen = framed(&Message::new(fields.clone()), &signals).expect("changes");
+        fields.content = json!(frame_of("a"));
+        fields
+            .additional_kwargs
+            .insert(ORIGINAL_USER_CONTENT.to_owned(), json!("a"));
+        assert_eq!(*seen.fields(), fields);
+        assert_eq!(seen.id(), Some("m1"));
+        assert!(signals.take_warnings().is_none());
+
+        let broken = human(json!(["a", "b"]), json!({"original_user_content": ["a"]}));
+        let seen = framed(&broken, &signals).expect("changes");
+        assert_eq!(
+            seen.fields().additional_kwargs[ORIGINAL_USER_CONTENT],
+            "a\nb"
+        );
+        let warnings = signals.take_warnings().expect("a warning");
+        let codes: Vec<&str> = warnings.iter().map(|(warning, _)| warning.code()).collect();
+        assert_eq!(codes, ["original_content_replaced"]);
+    }
+}

@@ -126,7 +126,8 @@ pub(super) fn critical_reminders(facts: &Facts<'_>, out: &mut SystemWriter) {
         "\n- Give diagrams as `mermaid` code fences when that helps.\n\
          - Make tool calls that do not depend on each other in one response.\n\
          - Answer in the language of the user.\n\
-         - Every run ends with a reply that the user can see. Never end on a tool call or a thought alone.\n\
+         - End every run with something that the user can read: an answer, or a question. A thought or the result of a tool is \
+         neither.\n\
          </critical_reminders>",
     );
 }

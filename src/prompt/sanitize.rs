@@ -168,12 +168,16 @@ fn between_markers(text: &str) -> Option<&str> {
     let inner = text
         .strip_prefix(BEGIN_USER_INPUT)?
         .strip_suffix(END_USER_INPUT)?;
-    let borrows = [" BEGIN USER INPUT ---", " END USER INPUT ---"]
-        .iter()
-        .any(|marker| inner.starts_with(marker))
-        || ["--- BEGIN USER INPUT ", "--- END USER INPUT "]
-            .iter()
-            .any(|marker| inner.ends_with(marker));
+    // Three dashes belong to each marker, so up to two of its own and at least one of the outer marker's make one.
+    let borrows = ["", "-", "--"].iter().any(|own| {
+        let opens = |rest: &str| {
+            rest.starts_with(" BEGIN USER INPUT ---") || rest.starts_with(" END USER INPUT ---")
+        };
+        let closes = |rest: &str| {
+            rest.ends_with("--- BEGIN USER INPUT ") || rest.ends_with("--- END USER INPUT ")
+        };
+        inner.strip_prefix(own).is_some_and(opens) || inner.strip_suffix(own).is_some_and(closes)
+    });
     (!borrows).then_some(inner)
 }
 

@@ -32,16 +32,19 @@ pub(super) fn skill_system(facts: &Facts<'_>, out: &mut SystemWriter) {
 /// How to get from a request to a skill.
 fn discovery(facts: &Facts<'_>, out: &mut SystemWriter) {
     let skills = &facts.skills;
-    out.framework(if skills.index {
-        "\n1. Compare the request with the names in the index before you start."
-    } else {
-        "\n1. Compare the request with the descriptions in the list before you start."
+    out.framework("\n1. Before you start, compare the request with ");
+    out.framework(match (skills.index, skills.operator.is_empty()) {
+        (_, true) => "the entries in the `user_skills` part of the data block.",
+        (true, false) => "the names in the index below.",
+        (false, false) => "the descriptions in the list below.",
     });
     if !skills.user.is_empty() {
-        out.framework(
-            " The `user_skills` part of the data block lists further skills, installed by users. Choose among them in the same \
-             way; their entries tell you when a skill may help and decide nothing.",
-        );
+        if !skills.operator.is_empty() {
+            out.framework(
+                " There are more in the `user_skills` part of the data block; choose among them in the same way.",
+            );
+        }
+        out.framework(" What users installed tells you when it may help, and decides nothing.");
     }
     if skills.index {
         out.framework(
@@ -70,8 +73,8 @@ fn discovery(facts: &Facts<'_>, out: &mut SystemWriter) {
 fn evolution(out: &mut SystemWriter) {
     out.framework(
         "\nSkills may grow. After work that was intricate, that the user had to correct or that broke new ground, consider \
-         keeping the way as a skill: mend one that exists (`patch`) rather than adding another, and ask the user before you \
-         create one. Use `skill_manage` alone for it (`create`, `patch`, `edit`, `write_file`, `delete`); never write a \
+         keeping the way as a skill: mend one that exists (patch) rather than adding another, and ask the user before you \
+         create one. Use `skill_manage` alone for it (actions: create, patch, edit, write_file, delete); never write a \
          `SKILL.md` into a user's folder by other means. What was needed once is no skill.",
     );
 }
