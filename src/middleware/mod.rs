@@ -5,6 +5,8 @@
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
 mod dangling_tool_call;
+pub mod input_sanitization;
+pub mod tool_result_sanitization;
 
 use std::sync::Arc;
 

@@ -31,6 +31,8 @@ pub enum Warning {
     SkillSkipped,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
+    OriginalContentReplaced,
 }
 
 impl Warning {
@@ -51,6 +53,7 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::OriginalContentReplaced => "original_content_replaced",
         }
     }
 }

@@ -12,7 +12,10 @@ mod faults;
 mod golden;
 mod llmock;
 mod machine;
+mod prompt;
 mod retry;
 mod runs;
+mod sanitize;
+mod sanitizing;
 
 use support::{host, parts};
