@@ -3,3 +3,4 @@
 pub mod assembly;
 pub mod machine;
 pub mod step;
+pub mod tool_list;
