@@ -4,3 +4,4 @@ pub mod assembly;
 pub mod direct;
 pub mod machine;
 pub mod step;
+pub mod tool_list;

@@ -4,9 +4,17 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+pub mod authorization_gate;
+pub mod clarification;
 mod dangling_tool_call;
 pub mod input_sanitization;
 pub mod tool_result_sanitization;
+pub mod deferred_tool_filter;
+mod kept_calls;
+pub mod mcp_routing;
+#[cfg(test)]
+mod testing;
+mod user_message;
 
 use std::sync::Arc;
 

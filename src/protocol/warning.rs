@@ -19,7 +19,7 @@ pub enum Warning {
     ThinkingUnsupported,
     /// The model is not this user's to use; another stands in (MD-2).
     ModelReplaced,
-    /// The authorization could not be asked, and the configuration says to go on without it (MD-2, TL-8).
+    /// The authorization could not be asked: what follows is up to the configuration's `fail_closed` (MD-2, TL-8).
     AuthorizationFailed,
     /// A second tool has a name that is taken, and was left out (TL-1).
     ToolDuplicate,

@@ -4,8 +4,13 @@ pub mod arguments;
 pub mod ask_clarification;
 mod clarification_form;
 pub mod clarification_request;
+pub mod deferred;
+pub mod describe_skill;
 pub mod present_files;
 pub mod query;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod tool_search;
 
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ mod cancels;
 mod crash;
 mod faults;
 mod golden;
+mod lead_tools;
 mod llmock;
 mod machine;
 mod prompt;
