@@ -7,13 +7,13 @@
 pub mod authorization_gate;
 pub mod clarification;
 mod dangling_tool_call;
-pub mod input_sanitization;
-pub mod tool_result_sanitization;
 pub mod deferred_tool_filter;
+pub mod input_sanitization;
 mod kept_calls;
 pub mod mcp_routing;
 #[cfg(test)]
 mod testing;
+pub mod tool_result_sanitization;
 mod user_message;
 
 use std::sync::Arc;

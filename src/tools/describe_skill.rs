@@ -29,7 +29,7 @@ pub fn build(skills: Vec<Arc<Skill>>) -> Arc<dyn DynTool> {
                     },
                 },
                 "required": ["query"],
-            }),
+            }).into(),
         },
         skills,
     })

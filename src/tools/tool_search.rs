@@ -28,7 +28,7 @@ pub(super) fn build(tools: Vec<Arc<dyn DynTool>>, catalog_hash: Arc<str>) -> Arc
                     },
                 },
                 "required": ["query"],
-            }),
+            }).into(),
         },
         tools,
         catalog_hash,

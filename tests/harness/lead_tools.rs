@@ -53,7 +53,7 @@ fn remote(ran: &Ran, name: &str, keywords: &[&str]) -> Arc<dyn DynTool> {
         spec: ToolSpec {
             name: name.to_owned(),
             description: format!("Does {name}"),
-            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}).into(),
         },
         origin: ToolOrigin::Mcp(McpOrigin {
             routing,
@@ -214,7 +214,7 @@ fn xt_8_a_deferred_tool_is_called_only_after_it_was_fetched_from_this_catalog() 
     let schemas = results[1]["content"].as_str().unwrap();
     let schemas: Value = serde_json::from_str(schemas).expect("an array of schemas");
     assert_eq!(schemas[0]["name"], "x");
-    assert_eq!(schemas[0]["parameters"], x.spec().parameters);
+    assert_eq!(schemas[0]["parameters"], *x.spec().parameters);
     assert_eq!(*ran.lock().unwrap(), ["x"]);
 
     // The same catalog later: x is there. Another catalog: it is not, until it is fetched from that one.

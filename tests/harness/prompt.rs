@@ -327,7 +327,7 @@ fn golden_bootstrap() {
 
 /// An agent with everything switched on or off at random.
 fn with_random_inputs(random: &mut Random, then: impl FnOnce(&PromptInputs<'_>)) {
-    let mut coin = |random: &mut Random| random.below(2) == 0;
+    let coin = |random: &mut Random| random.below(2) == 0;
     let name = Identifier::new("code-bot").unwrap();
     let souls = [by_operator("Kind."), by_user("Kind."), by_user(" ")];
     let all_skills = skills();
@@ -843,7 +843,7 @@ fn tl_19_hints_come_from_authorised_tools_by_priority_and_name() {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: String::new(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         };
         let routing = routing.map(|(priority, words)| McpRouting {
             priority,
