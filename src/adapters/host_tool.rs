@@ -174,6 +174,7 @@ fn answer(value: Value) -> Result<ToolAnswer, Error> {
         artifact: answer.artifact,
         update,
         end_run: answer.end_run,
+        ..ToolAnswer::default()
     })
 }
 

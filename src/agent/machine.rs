@@ -674,6 +674,8 @@ fn tool_message(
                 content => content,
             };
             fields.artifact = answer.artifact;
+            fields.additional_kwargs = answer.additional_kwargs;
+            fields.status = answer.status;
             answer.update
         }
         ToolOutcome::Failed(message) => {

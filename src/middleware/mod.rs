@@ -5,17 +5,25 @@
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
 mod dangling_tool_call;
+mod remembered;
+pub mod system_message_coalescing;
+pub mod tool_error_handling;
+mod tool_result_class;
+mod user_messages;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::ports::BoxFuture;
-use crate::ports::model::{ModelError, ModelReply, ModelRequest};
+use crate::ports::host::RunContext;
+use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::signals::RunSignals;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::error::Error;
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::time::Timestamp;
+use crate::protocol::trust::SystemText;
 use crate::state::View;
 use crate::state::update::StateUpdate;
 
@@ -108,7 +116,58 @@ impl Jump {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// A model call of the middleware's own; nobody sees its deltas.
-    CallModel(Box<ModelRequest>),
+    CallModel(Box<ModelQuestion>),
+}
+
+/// What a middleware asks a model on its own account, without tools.
+#[derive(Clone, Debug, Default)]
+pub struct ModelQuestion {
+    /// System text.
+    pub system: Option<SystemText>,
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// Whom to ask; `None` asks the run's model.
+    pub model: Option<NamedModel>,
+}
+
+impl ModelQuestion {
+    /// A question in words, put as a person's message.
+    pub fn new(prompt: impl Into<String>, model: Option<NamedModel>) -> Self {
+        ModelQuestion {
+            system: None,
+            messages: vec![Message::new(Fields::new(Kind::Human, prompt.into()))],
+            model,
+        }
+    }
+
+    /// The request that a driver makes of it, and the model to make it to, unless that is the run's.
+    pub fn into_request(self, run: Arc<RunContext>) -> (ModelRequest, Option<NamedModel>) {
+        let request = ModelRequest {
+            purpose: Purpose::Middleware,
+            system: self.system,
+            messages: Arc::new(self.messages.into()),
+            tools: Arc::new([]),
+            tool_choice: None,
+            attempt: 0,
+            run,
+        };
+        (request, self.model)
+    }
+}
+
+/// A model besides the run's, for the questions of middleware.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// What the configuration calls it.
+    pub name: Arc<str>,
+    /// Answers the requests.
+    pub provider: Arc<dyn DynModelProvider>,
+}
+
+impl std::fmt::Debug for NamedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NamedModel").field(&self.name).finish()
+    }
 }
 
 /// The answer to an [`Effect`].

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::host::RunContext;
+use crate::protocol::message::ToolStatus;
 use crate::state::update::StateUpdate;
 
 /// What a model is told about a tool.
@@ -95,6 +96,10 @@ pub struct ToolAnswer {
     pub content: Value,
     /// What is for the host and not for the model.
     pub artifact: Value,
+    /// Facts about the result, kept with its message.
+    pub additional_kwargs: Map<String, Value>,
+    /// Whether the content is a result, or says why there is none.
+    pub status: ToolStatus,
     /// Writes to the thread's state, besides the tool message.
     pub update: Option<StateUpdate>,
     /// Ends the run at once (`goto` end).
