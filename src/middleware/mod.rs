@@ -5,6 +5,7 @@
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
 mod dangling_tool_call;
+pub mod dynamic_context;
 mod remembered;
 pub mod system_message_coalescing;
 pub mod tool_error_handling;
