@@ -8,6 +8,8 @@ mod dangling_tool_call;
 pub mod dynamic_context;
 mod remembered;
 pub mod system_message_coalescing;
+pub mod title;
+pub mod todo;
 pub mod tool_error_handling;
 mod tool_result_class;
 mod user_messages;
@@ -15,6 +17,7 @@ mod user_messages;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
@@ -22,6 +25,7 @@ use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest
 use crate::ports::signals::RunSignals;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::error::Error;
+use crate::protocol::json::push_quoted;
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::time::Timestamp;
 use crate::protocol::trust::SystemText;
@@ -284,6 +288,14 @@ pub trait Middleware: Send + Sync + 'static {
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }
+}
+
+/// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).
+fn text_hash(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    push_quoted(&mut json, text);
+    let digest = Sha256::digest(json.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
