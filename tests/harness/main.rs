@@ -7,6 +7,7 @@ mod support;
 
 mod aimock;
 mod cancels;
+mod contexts;
 mod crash;
 mod faults;
 mod golden;
