@@ -1,5 +1,8 @@
 //! What an agent is and what it does next. No IO: whatever is to be done outside is a [`step::Step`].
 
 pub mod assembly;
+pub mod authorization;
 pub mod machine;
+pub mod model_choice;
+pub mod options;
 pub mod step;
