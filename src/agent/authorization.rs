@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::options::{AgentSelection, IdentityMembers, Sections};
+use super::sections::Sections;
+use super::selection::AgentSelection;
 use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
 use crate::protocol::app_config::{
     AccessPolicy, Allowed, AppConfig, AuthorizationLists, AuthorizationProviderConfig, RoleConfig,
@@ -44,7 +45,9 @@ impl Access {
             match &section.provider {
                 Some(AuthorizationProviderConfig::Roles(roles)) => {
                     let rbac = RoleAuthorizer::new(roles.clone(), &section.default_role);
-                    providers.push(Arc::new(rbac.map_err(|error| error.below("/authorization"))?));
+                    providers.push(Arc::new(
+                        rbac.map_err(|error| error.below("/authorization"))?,
+                    ));
                 }
                 Some(AuthorizationProviderConfig::Lists(lists)) => {
                     providers.push(Arc::new(ListAuthorizer::new(lists.clone())));
@@ -84,16 +87,26 @@ pub fn principal(
     selection: &AgentSelection,
     default_role: &str,
 ) -> Result<Principal, Error> {
-    let identity = IdentityMembers::read(sections)?;
-    let role = identity.role.filter(|role| !role.is_empty());
+    let role = sections.text("user_role")?.filter(|role| !role.is_empty());
+    let attributes = match sections.get("authz_attributes") {
+        None => Map::new(),
+        Some(member) => match member.value {
+            Value::Null => Map::new(),
+            Value::Object(attributes) => attributes.clone(),
+            _ => return Err(member.wrong("an object")),
+        },
+    };
     Ok(Principal {
         user_id: selection.user_id.clone(),
         role: role.unwrap_or_else(|| default_role.to_owned()),
-        oauth_provider: identity.oauth_provider,
-        oauth_id: identity.oauth_id,
-        channel_user_id: identity.channel_user_id,
-        is_internal: identity.is_internal,
-        attributes: identity.attributes,
+        oauth_provider: sections.text("oauth_provider")?,
+        oauth_id: sections.text("oauth_id")?,
+        channel_user_id: sections.text("channel_user_id")?,
+        // Only the very value: what is merely true in Python's eyes is not enough.
+        is_internal: sections
+            .get("is_internal")
+            .is_some_and(|member| *member.value == Value::Bool(true)),
+        attributes,
     })
 }
 

@@ -5,4 +5,6 @@ pub mod authorization;
 pub mod machine;
 pub mod model_choice;
 pub mod options;
+pub mod sections;
+pub mod selection;
 pub mod step;

@@ -74,13 +74,19 @@ pub fn choose(
     };
     if let Some(class) = &model.class {
         for member in &class.void_members {
-            let text = format!("model {:?}: {member:?} is void beside \"base_url\"", model.name);
+            let text = format!(
+                "model {:?}: {member:?} is void beside \"base_url\"",
+                model.name
+            );
             warnings.add(Warning::ModelSettingVoid, text);
         }
     }
     let thinking_enabled = question.thinking && model.profile.supports_thinking;
     if question.thinking && !thinking_enabled {
-        let text = format!("model {:?} does not support thinking; it is off", model.name);
+        let text = format!(
+            "model {:?} does not support thinking; it is off",
+            model.name
+        );
         warnings.add(Warning::ThinkingUnsupported, text);
     }
     let mut entry = set_up(model, question)?;
@@ -221,7 +227,10 @@ fn set_up(model: &NamedModel, question: &ModelQuestion<'_>) -> Result<ModelEntry
     };
     let mut config = model.model.config.clone();
     // `settled` goes by the name that the settings have already, and a class may have none yet.
-    let renames = model.class.as_ref().is_some_and(|class| class.renames_max_tokens());
+    let renames = model
+        .class
+        .as_ref()
+        .is_some_and(|class| class.renames_max_tokens());
     if let (ModelConfig::Openai(config), true, Some(tokens)) =
         (&mut config, renames, wishes.max_tokens)
     {
@@ -295,9 +304,16 @@ fn is_usable(model: &NamedModel, access: Option<&Access>, warnings: &mut Warning
             false
         }
         Err(why) => {
-            let follows = if access.fail_closed { "left out" } else { "kept" };
+            let follows = if access.fail_closed {
+                "left out"
+            } else {
+                "kept"
+            };
             let text = format!("the model {:?} could not be authorized: {why}", model.name);
-            warnings.add(Warning::AuthorizationFailed, format!("{text}; it is {follows}"));
+            warnings.add(
+                Warning::AuthorizationFailed,
+                format!("{text}; it is {follows}"),
+            );
             !access.fail_closed
         }
     }
@@ -331,7 +347,10 @@ fn parameters(model: &NamedModel, overrides: &AgentModelSettings) -> Map<String,
     }
     if let Some(tokens) = overrides.max_tokens {
         let is_set = |name: &str| parameters.get(name).is_some_and(|value| !value.is_null());
-        let renames = model.class.as_ref().is_some_and(|class| class.renames_max_tokens());
+        let renames = model
+            .class
+            .as_ref()
+            .is_some_and(|class| class.renames_max_tokens());
         let name = if renames || is_set("max_completion_tokens") {
             "max_completion_tokens"
         } else {

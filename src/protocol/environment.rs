@@ -45,7 +45,10 @@ impl References {
             // Texts are cut where they are quoted in errors.
             let cut: String = value.chars().take(80).collect();
             let forms = [quoted.trim_matches('"'), value, &cut];
-            for form in forms.into_iter().filter(|form| form.len() >= MIN_HIDDEN_CHARS) {
+            for form in forms
+                .into_iter()
+                .filter(|form| form.len() >= MIN_HIDDEN_CHARS)
+            {
                 error.message = error.message.replace(form, &shown);
                 for cause in &mut error.cause {
                     *cause = cause.replace(form, &shown);
@@ -63,7 +66,12 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// `in_models`: whether this is part of a model's configuration.
-    fn value(&mut self, value: &mut Value, path: &mut String, in_models: bool) -> Result<(), Error> {
+    fn value(
+        &mut self,
+        value: &mut Value,
+        path: &mut String,
+        in_models: bool,
+    ) -> Result<(), Error> {
         match value {
             Value::String(text) => {
                 if let Some(resolved) = self.text(text, path)? {

@@ -80,7 +80,11 @@ impl ModelMetadata {
         ] {
             if price.is_some_and(|price| price < 0.0) {
                 let path = format!("/pricing/{member}");
-                return Err(Error::at(ErrorCode::OutOfRange, path, "a price is 0 or more"));
+                return Err(Error::at(
+                    ErrorCode::OutOfRange,
+                    path,
+                    "a price is 0 or more",
+                ));
             }
         }
         Ok(())
@@ -162,7 +166,10 @@ fn decode(value: Value) -> Result<NamedModel, Error> {
     let (mut class, members) = LangchainModel::translate(&class, map)?;
     for (member, settings) in [
         ("when_thinking_enabled", &mut profile.when_thinking_enabled),
-        ("when_thinking_disabled", &mut profile.when_thinking_disabled),
+        (
+            "when_thinking_disabled",
+            &mut profile.when_thinking_disabled,
+        ),
     ] {
         if let Some(settings) = settings {
             class.translate_settings(member, settings);
@@ -190,7 +197,12 @@ fn mistyped(error: Error) -> Error {
         }
         _ => return error,
     };
-    let known = [ModelProfile::MEMBERS, ModelMetadata::MEMBERS, &["name", "use"]].concat();
+    let known = [
+        ModelProfile::MEMBERS,
+        ModelMetadata::MEMBERS,
+        &["name", "use"],
+    ]
+    .concat();
     let guess = unknown_member(name, &known);
     if guess.message.contains("did you mean") {
         guess
@@ -231,7 +243,7 @@ impl JsonSchema for NamedModel {
                 properties.extend(common.clone());
             }
         }
-        for variants in schema.get_mut("oneOf").and_then(Value::as_array_mut) {
+        if let Some(variants) = schema.get_mut("oneOf").and_then(Value::as_array_mut) {
             variants.append(&mut classes);
             for variant in variants {
                 variant["properties"]["name"] = name.clone();

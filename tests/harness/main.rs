@@ -6,12 +6,15 @@
 mod support;
 
 mod aimock;
+mod app_config;
 mod cancels;
 mod crash;
 mod faults;
 mod golden;
+mod lead_options;
 mod llmock;
 mod machine;
+mod model_choice;
 mod retry;
 mod runs;
 

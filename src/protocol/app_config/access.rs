@@ -246,7 +246,11 @@ fn policy(value: Value) -> Result<AccessPolicy, Error> {
     for (member, names) in lists.into_iter().chain([("allow", only)]) {
         if let Some(place) = names.iter().position(String::is_empty) {
             let at = format!("/{member}/{place}");
-            return Err(Error::at(ErrorCode::OutOfRange, at, "a name must not be empty"));
+            return Err(Error::at(
+                ErrorCode::OutOfRange,
+                at,
+                "a name must not be empty",
+            ));
         }
     }
     Ok(AccessPolicy { allow, deny })

@@ -106,7 +106,8 @@ impl ContextSize {
         if fits {
             return Ok(());
         }
-        let text = "a fraction must be more than 0 and at most 1, anything else a whole number from 1";
+        let text =
+            "a fraction must be more than 0 and at most 1, anything else a whole number from 1";
         Err(Error::at(ErrorCode::OutOfRange, "/value", text))
     }
 }
@@ -225,7 +226,10 @@ impl UploadsConfig {
             within(path, value, 1, u64::MAX)?;
         }
         if self.auto_convert_documents {
-            return Err(not_available("/auto_convert_documents", "auto_convert_documents"));
+            return Err(not_available(
+                "/auto_convert_documents",
+                "auto_convert_documents",
+            ));
         }
         Ok(())
     }

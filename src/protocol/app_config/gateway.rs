@@ -73,9 +73,8 @@ pub(super) fn take(members: &mut Map<String, Value>) -> Result<(), Error> {
 /// Where a section asks for something.
 fn asking(section: &Value, neutral: &Neutral) -> Option<String> {
     // A switch that is neither true nor false is not known to be off.
-    let is_on = |switch: Option<&Value>| {
-        !matches!(switch, None | Some(Value::Null | Value::Bool(false)))
-    };
+    let is_on =
+        |switch: Option<&Value>| !matches!(switch, None | Some(Value::Null | Value::Bool(false)));
     if section.is_null() {
         return None;
     }

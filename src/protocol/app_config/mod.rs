@@ -52,8 +52,8 @@ use super::named_model::NamedModel;
 /// DeerFlow has it.
 macro_rules! sections {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)+) => {
-        /// The sections of DeerFlow's `config.yaml` as JSON, with DeerFlow's names, defaults and bounds, and two members of
-        /// our own: `home` and, beside this type, `agents`.
+        /// The sections of DeerFlow's `config.yaml` as JSON, with DeerFlow's names, defaults and bounds, and one member of
+        /// our own: `home`.
         ///
         /// A section that switches something on that this version does not have is refused by its path
         /// ([`ErrorCode::Unsupported`]); where DeerFlow has it on by default, so is one that changes its settings, while an
@@ -185,7 +185,8 @@ impl AppConfig {
     pub(crate) fn member_schemas(generator: &mut schemars::SchemaGenerator) -> Map<String, Value> {
         let mut properties = AppConfig::properties(generator);
         properties.extend(gateway::NAMES.iter().map(|name| {
-            let doc = "A section of DeerFlow's server; taken while it asks for nothing of a library.";
+            let doc =
+                "A section of DeerFlow's server; taken while it asks for nothing of a library.";
             ((*name).to_owned(), json!({ "description": doc }))
         }));
         // Bounds that the types do not say.
@@ -241,7 +242,11 @@ impl AppConfig {
             let (limit, most) = (u64::from(limit), u64::from(MAX_RECURSION_LIMIT));
             within("/max_recursion_limit", limit, 1, most)?;
         }
-        if self.home.as_ref().is_some_and(|home| home.trim().is_empty()) {
+        if self
+            .home
+            .as_ref()
+            .is_some_and(|home| home.trim().is_empty())
+        {
             let text = "home must name a directory";
             return Err(Error::at(ErrorCode::OutOfRange, "/home", text));
         }

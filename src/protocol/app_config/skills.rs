@@ -43,7 +43,11 @@ impl Default for SkillsConfig {
 
 impl SkillsConfig {
     pub(super) fn validate(&self) -> Result<(), Error> {
-        if self.class.as_ref().is_some_and(|class| class != SKILL_FILES) {
+        if self
+            .class
+            .as_ref()
+            .is_some_and(|class| class != SKILL_FILES)
+        {
             return Err(not_available("/use", "use"));
         }
         if let Some(path) = &self.path {

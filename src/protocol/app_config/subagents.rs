@@ -116,7 +116,10 @@ impl Default for SubagentsConfig {
 impl SubagentsConfig {
     /// The tokens of the subagent of this name (MC-6).
     pub fn token_budget_of(&self, name: &str, is_summarized: bool) -> TokenBudgetConfig {
-        let own = self.agents.get(name).and_then(|own| own.token_budget.as_ref());
+        let own = self
+            .agents
+            .get(name)
+            .and_then(|own| own.token_budget.as_ref());
         own.or(self.token_budget.as_ref())
             .cloned()
             .unwrap_or_else(|| TokenBudgetConfig {

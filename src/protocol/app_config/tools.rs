@@ -160,7 +160,6 @@ impl ToolSearchConfig {
     pub fn promoted_at_once(&self) -> usize {
         self.auto_promote_top_k.clamp(1, 5) as usize
     }
-
 }
 
 /// What happens to tool results that are too long (MW-TOB).

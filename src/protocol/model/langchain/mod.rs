@@ -1,11 +1,17 @@
 //! Models as DeerFlow names them, by a Python class: `use: langchain_openai:ChatOpenAI` and its members, turned into those of
 //! our providers.
 
-use schemars::JsonSchema;
+mod classes;
+mod members;
+
 use serde_json::{Map, Value, json};
 
+pub use self::classes::class_names;
+use self::classes::{CLASSES, CLAUDE, Class, DEEPSEEK, Family, MINIMAX};
+pub(crate) use self::members::schemas;
+use self::members::{CHAT, CLAUDE_ONLY, MESSAGES, OURS, Rule};
+use super::MAX_WAIT_MS;
 use super::connection::{default_connect_timeout_ms, default_first_byte_timeout_ms};
-use super::{AnthropicConfig, MAX_WAIT_MS, OpenAiConfig};
 use crate::protocol::decode::{hint, unknown_member, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::pointer_token;
@@ -14,258 +20,6 @@ use crate::protocol::json::pointer_token;
 const STREAM_CHUNK_TIMEOUT_MS: u64 = 240_000;
 /// The part of `max_tokens` that DeerFlow's Claude class gives to thinking where no budget is set, in percent.
 const THINKING_PERCENT: u64 = 80;
-
-/// Which of our providers stands for a class.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
-    /// `openai`.
-    Chat,
-    /// `anthropic`.
-    Messages,
-}
-
-/// A class that one of our providers can stand for.
-struct Class {
-    name: &'static str,
-    family: Family,
-    /// Where it goes unless it is told; none for the provider's own default.
-    base_url: Option<&'static str>,
-    /// The variable with the key, unless it is told another.
-    key_variable: &'static str,
-    /// Whether it sends `max_tokens` as `max_completion_tokens`.
-    renames_max_tokens: bool,
-    /// Whether the reasoning of earlier replies goes back to the model.
-    replays_reasoning: bool,
-}
-
-const fn chat(name: &'static str, base_url: Option<&'static str>, key: &'static str) -> Class {
-    Class {
-        name,
-        family: Family::Chat,
-        base_url,
-        key_variable: key,
-        renames_max_tokens: false,
-        replays_reasoning: false,
-    }
-}
-
-const fn openai(name: &'static str, replays_reasoning: bool) -> Class {
-    Class {
-        renames_max_tokens: true,
-        replays_reasoning,
-        ..chat(name, None, "OPENAI_API_KEY")
-    }
-}
-
-const fn messages(name: &'static str) -> Class {
-    Class {
-        name,
-        family: Family::Messages,
-        base_url: None,
-        key_variable: "ANTHROPIC_API_KEY",
-        renames_max_tokens: false,
-        replays_reasoning: false,
-    }
-}
-
-const DEEPSEEK: &str = "https://api.deepseek.com/v1";
-
-/// The classes that are known, with the addresses and variables that they have in their packages.
-const CLASSES: &[Class] = &[
-    openai("langchain_openai:ChatOpenAI", false),
-    openai("deerflow.models.patched_openai:PatchedChatOpenAI", true),
-    openai("deerflow.models.patched_mimo:PatchedChatMiMo", true),
-    openai("deerflow.models.patched_stepfun:PatchedChatStepFun", true),
-    openai("deerflow.models.patched_minimax:PatchedChatMiniMax", true),
-    openai("deerflow.models.vllm_provider:VllmChatModel", true),
-    chat(
-        "langchain_deepseek:ChatDeepSeek",
-        Some(DEEPSEEK),
-        "DEEPSEEK_API_KEY",
-    ),
-    Class {
-        replays_reasoning: true,
-        ..chat(
-            "deerflow.models.patched_deepseek:PatchedChatDeepSeek",
-            Some(DEEPSEEK),
-            "DEEPSEEK_API_KEY",
-        )
-    },
-    chat(
-        "langchain_groq:ChatGroq",
-        Some("https://api.groq.com/openai/v1"),
-        "GROQ_API_KEY",
-    ),
-    chat(
-        "langchain_xai:ChatXAI",
-        Some("https://api.x.ai/v1"),
-        "XAI_API_KEY",
-    ),
-    chat(
-        "langchain_together:ChatTogether",
-        Some("https://api.together.xyz/v1"),
-        "TOGETHER_API_KEY",
-    ),
-    chat(
-        "langchain_fireworks:ChatFireworks",
-        Some("https://api.fireworks.ai/inference/v1"),
-        "FIREWORKS_API_KEY",
-    ),
-    messages("langchain_anthropic:ChatAnthropic"),
-    messages(CLAUDE),
-];
-
-const CLAUDE: &str = "deerflow.models.claude_provider:ClaudeChatModel";
-const MINIMAX: &str = "deerflow.models.patched_minimax:PatchedChatMiniMax";
-
-/// What becomes of a member.
-#[derive(Clone, Copy)]
-enum Rule {
-    /// It is this one of ours.
-    Is(&'static str),
-    /// Seconds without a byte, before the answer and within.
-    Timeout,
-    /// Seconds without a byte within a stream.
-    ChunkTimeout,
-    /// A member of the request's body.
-    Body,
-    /// Members of the request's body.
-    Bodies,
-    /// The value of a header.
-    Header(&'static str),
-    /// Values of `anthropic-beta`.
-    Betas,
-    /// Whether to stream, the other way round.
-    NotStream,
-    /// Whether a stream ends with a count of tokens.
-    StreamUsage,
-    /// Attempts, the first included.
-    Attempts,
-    /// True is not available.
-    Off,
-    /// Whichever it is: our providers do so in any case, or have no such step.
-    Either,
-    /// Whether a budget for thinking is worked out.
-    AutoBudget,
-    /// The wire format of replies.
-    OutputVersion,
-}
-
-/// Members of the OpenAI-compatible classes.
-const CHAT: &[(&str, Rule)] = &[
-    ("model", Rule::Is("model")),
-    ("model_name", Rule::Is("model")),
-    ("api_key", Rule::Is("api_key")),
-    ("openai_api_key", Rule::Is("api_key")),
-    ("groq_api_key", Rule::Is("api_key")),
-    ("xai_api_key", Rule::Is("api_key")),
-    ("together_api_key", Rule::Is("api_key")),
-    ("fireworks_api_key", Rule::Is("api_key")),
-    ("base_url", Rule::Is("base_url")),
-    ("api_base", Rule::Is("base_url")),
-    ("openai_api_base", Rule::Is("base_url")),
-    ("groq_api_base", Rule::Is("base_url")),
-    ("xai_api_base", Rule::Is("base_url")),
-    ("timeout", Rule::Timeout),
-    ("request_timeout", Rule::Timeout),
-    ("stream_chunk_timeout", Rule::ChunkTimeout),
-    ("max_retries", Rule::Is("max_retries")),
-    ("default_headers", Rule::Is("headers")),
-    ("organization", Rule::Header("OpenAI-Organization")),
-    ("openai_organization", Rule::Header("OpenAI-Organization")),
-    ("openai_proxy", Rule::Is("proxy")),
-    ("temperature", Rule::Is("temperature")),
-    ("max_tokens", Rule::Is("max_tokens")),
-    ("max_completion_tokens", Rule::Is("max_completion_tokens")),
-    ("top_p", Rule::Is("top_p")),
-    ("seed", Rule::Is("seed")),
-    ("reasoning_effort", Rule::Is("reasoning_effort")),
-    ("extra_body", Rule::Is("extra_body")),
-    ("model_kwargs", Rule::Bodies),
-    ("frequency_penalty", Rule::Body),
-    ("presence_penalty", Rule::Body),
-    ("logit_bias", Rule::Body),
-    ("logprobs", Rule::Body),
-    ("top_logprobs", Rule::Body),
-    ("stop", Rule::Body),
-    ("service_tier", Rule::Body),
-    ("store", Rule::Body),
-    ("metadata", Rule::Body),
-    ("verbosity", Rule::Body),
-    ("streaming", Rule::Is("stream")),
-    ("disable_streaming", Rule::NotStream),
-    ("stream_usage", Rule::StreamUsage),
-    ("cumulative_stream_usage", Rule::Either),
-    ("use_responses_api", Rule::Off),
-    ("output_version", Rule::OutputVersion),
-];
-
-/// Members of the classes for Anthropic's messages.
-const MESSAGES: &[(&str, Rule)] = &[
-    ("model", Rule::Is("model")),
-    ("model_name", Rule::Is("model")),
-    ("api_key", Rule::Is("api_key")),
-    ("anthropic_api_key", Rule::Is("api_key")),
-    ("base_url", Rule::Is("base_url")),
-    ("anthropic_api_url", Rule::Is("base_url")),
-    ("timeout", Rule::Timeout),
-    ("default_request_timeout", Rule::Timeout),
-    ("stream_chunk_timeout", Rule::Either),
-    ("max_retries", Rule::Is("max_retries")),
-    ("default_headers", Rule::Is("headers")),
-    ("anthropic_proxy", Rule::Is("proxy")),
-    ("betas", Rule::Betas),
-    ("temperature", Rule::Is("temperature")),
-    ("max_tokens", Rule::Is("max_tokens")),
-    ("max_tokens_to_sample", Rule::Is("max_tokens")),
-    ("top_p", Rule::Is("top_p")),
-    ("top_k", Rule::Is("top_k")),
-    ("stop_sequences", Rule::Is("stop_sequences")),
-    ("stop", Rule::Is("stop_sequences")),
-    ("thinking", Rule::Is("thinking")),
-    ("effort", Rule::Is("reasoning_effort")),
-    ("reasoning_effort", Rule::Is("reasoning_effort")),
-    ("model_kwargs", Rule::Bodies),
-    ("streaming", Rule::Is("stream")),
-    ("disable_streaming", Rule::NotStream),
-    ("stream_usage", Rule::Either),
-];
-
-/// What DeerFlow's own class for Claude has besides.
-const CLAUDE_ONLY: &[(&str, Rule)] = &[
-    ("retry_max_attempts", Rule::Attempts),
-    ("enable_prompt_caching", Rule::Off),
-    ("prompt_cache_size", Rule::Either),
-    ("auto_thinking_budget", Rule::AutoBudget),
-];
-
-/// Members of ours that may stand beside those of a class.
-const OURS: &[&str] = &[
-    "auth",
-    "headers",
-    "stream",
-    "connect_timeout_ms",
-    "first_byte_timeout_ms",
-    "between_bytes_timeout_ms",
-    "timeout_ms",
-    "tls",
-    "proxy",
-    "replay_reasoning",
-    "parallel_tool_calls",
-    "api_version",
-    "extra_body",
-    "retry_base_delay_ms",
-    "retry_cap_delay_ms",
-    "max_retry_after_ms",
-    "retry_deadline_ms",
-    "retry_after_partial",
-    "fallbacks",
-];
-
-/// Names of the classes that `use` may have.
-pub fn class_names() -> impl Iterator<Item = &'static str> {
-    CLASSES.iter().map(|class| class.name)
-}
 
 /// The class that a named model was given as, and what its members were called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -293,7 +47,8 @@ impl LangchainModel {
         let Some(class) = CLASSES.iter().find(|class| class.name == use_class) else {
             let names: Vec<&str> = class_names().collect();
             let known = hint(use_class, &names);
-            let text = format!("this class is not available in this version{known}");
+            let shown: String = use_class.chars().take(80).collect();
+            let text = format!("the class {shown:?} is not available in this version{known}");
             return Err(Error::at(ErrorCode::Unsupported, "/use", text));
         };
         let mut work = Translation {
@@ -350,7 +105,9 @@ impl LangchainModel {
             return error;
         };
         for (ours, theirs) in &self.renamed {
-            let rest = path.strip_prefix('/').and_then(|path| path.strip_prefix(&**ours));
+            let rest = path
+                .strip_prefix('/')
+                .and_then(|path| path.strip_prefix(&**ours));
             if let Some(rest) = rest
                 && (rest.is_empty() || rest.starts_with('/'))
             {
@@ -403,13 +160,11 @@ impl Translation {
             }
             Some(Rule::Body) => self.body(name, name, value),
             Some(Rule::Bodies) => match value {
-                Value::Object(members) => members
-                    .into_iter()
-                    .try_for_each(|(member, value)| {
-                        let theirs = format!("{name}/{}", pointer_token(&member));
-                        let added = self.body(&member, &theirs, value);
-                        added.map_err(|error| error.below(&format!("/{}", pointer_token(&member))))
-                    }),
+                Value::Object(members) => members.into_iter().try_for_each(|(member, value)| {
+                    let theirs = format!("{name}/{}", pointer_token(&member));
+                    let added = self.body(&member, &theirs, value);
+                    added.map_err(|error| error.below(&format!("/{}", pointer_token(&member))))
+                }),
                 other => Err(wrong_type(&other, "an object")),
             },
             Some(Rule::Header(header)) => self.header(header, name, value),
@@ -480,7 +235,9 @@ impl Translation {
             };
         }
         if ours != theirs {
-            self.model.renamed.push((ours.to_owned(), theirs.to_owned()));
+            self.model
+                .renamed
+                .push((ours.to_owned(), theirs.to_owned()));
         }
         self.set_as_is(ours, value)
     }
@@ -597,72 +354,4 @@ fn milliseconds(value: &Value) -> Result<u64, Error> {
         return Ok(milliseconds.round() as u64);
     }
     Err(out_of_range("this must be 0 to 86400 seconds"))
-}
-
-/// The schemas of models given by class, one for each of our providers.
-pub(crate) fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<Value> {
-    let openai = OpenAiConfig::json_schema(generator).to_value();
-    let anthropic = AnthropicConfig::json_schema(generator).to_value();
-    let families = [
-        (
-            Family::Chat,
-            openai,
-            "A model by the class that DeerFlow names, behind an endpoint that speaks OpenAI's chat completions; its members are those of the class.",
-        ),
-        (
-            Family::Messages,
-            anthropic,
-            "A model by the class that DeerFlow names, behind an endpoint that speaks Anthropic's messages; its members are those of the class.",
-        ),
-    ];
-    families
-        .into_iter()
-        .map(|(family, provider, description)| {
-            let members = provider["properties"].as_object();
-            let mut properties = Map::new();
-            let names: Vec<&str> = CLASSES
-                .iter()
-                .filter(|class| class.family == family)
-                .map(|class| class.name)
-                .collect();
-            properties.insert(
-                "use".to_owned(),
-                json!({"description": "The class.", "enum": names}),
-            );
-            let rules: &[_] = match family {
-                Family::Chat => &[CHAT],
-                Family::Messages => &[MESSAGES, CLAUDE_ONLY],
-            };
-            for (name, rule) in rules.iter().copied().flatten() {
-                let schema = match rule {
-                    Rule::Is(ours) => members.and_then(|members| members.get(*ours)).cloned(),
-                    Rule::Timeout | Rule::ChunkTimeout => Some(json!({
-                        "description": "In seconds.", "type": "number", "minimum": 0, "maximum": 86_400
-                    })),
-                    Rule::NotStream | Rule::StreamUsage | Rule::Off | Rule::AutoBudget => {
-                        Some(json!({"type": "boolean"}))
-                    }
-                    Rule::Attempts => Some(json!({"type": "integer", "minimum": 1})),
-                    Rule::Header(_) | Rule::OutputVersion => Some(json!({"type": "string"})),
-                    Rule::Bodies => Some(json!({"type": "object"})),
-                    Rule::Betas => Some(json!({"type": "array", "items": {"type": "string"}})),
-                    Rule::Body | Rule::Either => None,
-                };
-                properties.insert((*name).to_owned(), schema.unwrap_or_else(|| json!({})));
-            }
-            for name in OURS {
-                let schema = members.and_then(|members| members.get(*name)).cloned();
-                if let Some(schema) = schema {
-                    properties.entry(*name).or_insert(schema);
-                }
-            }
-            json!({
-                "description": description,
-                "type": "object",
-                "required": ["use"],
-                "properties": properties,
-                "additionalProperties": false,
-            })
-        })
-        .collect()
 }
