@@ -15,6 +15,8 @@ pub enum Warning {
     ThreadStale,
     /// A lead agent was asked for a model that the runtime does not have; the default model stands in (MD-1).
     ModelUnknown,
+    /// A setting of the model was void beside another one, and was left out (MD-9).
+    ModelSettingVoid,
     /// A lead agent was asked to think with a model that cannot (MD-5).
     ThinkingUnsupported,
     /// The model is not this user's to use; another stands in (MD-2).
@@ -45,6 +47,7 @@ impl Warning {
             Warning::HostCallDeadline => "host_call_deadline",
             Warning::ThreadStale => "thread_stale",
             Warning::ModelUnknown => "model_unknown",
+            Warning::ModelSettingVoid => "model_setting_void",
             Warning::ThinkingUnsupported => "thinking_unsupported",
             Warning::ModelReplaced => "model_replaced",
             Warning::AuthorizationFailed => "authorization_failed",
