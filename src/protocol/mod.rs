@@ -17,3 +17,4 @@ pub mod schema;
 pub mod time;
 pub mod trust;
 pub mod warning;
+pub mod yaml;
