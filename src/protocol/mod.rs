@@ -21,3 +21,4 @@ pub mod schema;
 pub mod time;
 pub mod trust;
 pub mod warning;
+pub mod yaml;
