@@ -1,5 +1,7 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod agent_edit;
+pub mod agent_github;
 pub mod agent_record;
 pub mod canonical;
 pub mod config;
@@ -12,8 +14,10 @@ pub mod message;
 pub mod model;
 pub mod model_entry;
 pub mod run;
+pub mod runtime_op;
 pub mod scan;
 pub mod schema;
 pub mod time;
 pub mod trust;
+pub mod user_id;
 pub mod warning;
