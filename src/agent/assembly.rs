@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::middleware::{Hook, Middleware};
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::trust::SystemText;
 use crate::tools::arguments::ArgumentCheck;
 
@@ -17,6 +20,8 @@ pub struct AssemblyParts {
     pub model: Arc<dyn DynModelProvider>,
     /// System text.
     pub system_prompt: Option<SystemText>,
+    /// What users and models wrote for it, framed as data (`prompt`): a human message before the transcript of each request.
+    pub data: Option<Arc<str>>,
     /// Tools, in the order in which the model is told of them.
     pub tools: Vec<Arc<dyn DynTool>>,
     /// The chain, outermost first.
@@ -41,6 +46,8 @@ pub struct Assembly {
     pub model: Arc<dyn DynModelProvider>,
     /// System text.
     pub system_prompt: Option<SystemText>,
+    /// The data message of each request.
+    pub preamble: Option<Message>,
     /// What the model is told about the tools.
     pub tool_specs: Arc<[ToolSpec]>,
     /// Steps of a run unless the run says otherwise.
@@ -64,6 +71,7 @@ impl Assembly {
         let AssemblyParts {
             model,
             system_prompt,
+            data,
             tools,
             middleware,
             recursion_limit,
@@ -120,6 +128,7 @@ impl Assembly {
         Ok(Assembly {
             model,
             system_prompt,
+            preamble: data.as_deref().map(data_message),
             tool_specs: entries
                 .iter()
                 .map(|entry| entry.tool.spec().clone())
@@ -156,4 +165,13 @@ impl Assembly {
     pub fn tool_wrappers(&self) -> &[Arc<dyn Middleware>] {
         &self.tool_wrappers
     }
+}
+
+/// The human message that carries the data of an assembly. It stands in requests only and is never stored.
+fn data_message(text: &str) -> Message {
+    let mut fields = Fields::new(Kind::Human, Value::String(text.to_owned()));
+    fields
+        .additional_kwargs
+        .insert("hide_from_ui".to_owned(), Value::Bool(true));
+    Message::new(fields)
 }

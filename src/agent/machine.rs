@@ -245,6 +245,7 @@ impl RunMachine {
                 let request = ModelRequest {
                     purpose: Purpose::Lead,
                     system: self.assembly.system_prompt.clone(),
+                    preamble: self.assembly.preamble.clone(),
                     messages: view.transcript(),
                     tools: self.assembly.tool_specs.clone(),
                     tool_choice: None,

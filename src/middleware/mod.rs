@@ -12,8 +12,10 @@ use serde_json::{Map, Value};
 
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest};
+use crate::ports::signals::RunSignals;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::error::Error;
+use crate::protocol::time::Timestamp;
 use crate::state::View;
 use crate::state::update::StateUpdate;
 
@@ -151,6 +153,10 @@ pub struct RunFacts {
     pub configurable: Map<String, Value>,
     /// Facts about the request.
     pub context: Map<String, Value>,
+    /// When the run began.
+    pub started_at: Timestamp,
+    /// What else the run is told.
+    pub signals: Arc<RunSignals>,
 }
 
 /// A reply with the writes that wrappers add to the state.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::BoxFuture;
+use super::signals::RunSignals;
 use crate::protocol::error::Error;
 
 /// What the host is asked for.
@@ -103,6 +104,8 @@ pub struct RunContext {
     pub thread_id: Arc<str>,
     /// The way to the host.
     pub host: Arc<dyn HostCalls>,
+    /// What else the run is told.
+    pub signals: Arc<RunSignals>,
 }
 
 impl std::fmt::Debug for RunContext {

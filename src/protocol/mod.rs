@@ -21,3 +21,4 @@ pub mod time;
 pub mod trust;
 pub mod user_id;
 pub mod warning;
+pub mod yaml;

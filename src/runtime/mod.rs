@@ -285,6 +285,7 @@ impl Runtime {
         self.compose(AssemblyParts {
             model: chain.model,
             system_prompt: config.system_prompt.as_ref().map(Into::into),
+            data: None,
             tools: tools.collect(),
             middleware: middleware::compose(&middleware::ChainInputs::default()),
             recursion_limit: config.recursion_limit,

@@ -97,6 +97,7 @@ impl RunTask {
                 calls: self.calls.clone(),
                 events: self.events.clone(),
             }),
+            signals: self.shared.signals.clone(),
         });
         let options = RunOptions {
             input: self.input.clone(),
@@ -105,6 +106,8 @@ impl RunTask {
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
+                started_at: self.events.now(),
+                signals: self.shared.signals.clone(),
             },
             context: context.clone(),
             recursion_limit: limit,
@@ -126,6 +129,11 @@ impl RunTask {
                 machine.next_step(state, &mut ids)
             });
             inject::point("runtime");
+            if let Some(warnings) = self.shared.signals.take_warnings() {
+                for (warning, message) in warnings.iter() {
+                    self.events.warn(warning, || message.to_owned());
+                }
+            }
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
@@ -340,6 +348,10 @@ fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> St
         outcome.usage.to_value(),
         reply.as_ref().map_or("null", |message| message.json()),
     );
+    if let Some(reason) = shared.signals.stop_reason() {
+        text.push_str(",\"stop_reason\":");
+        text.push_str(&quote(reason.name()));
+    }
     if let Some(error) = &outcome.error {
         text.push_str(",\"error\":");
         text.push_str(&json!(error.payload()).to_string());

@@ -484,6 +484,7 @@ fn a_middlewares_question_is_tried_again_too() {
                 ModelRequest {
                     purpose: Purpose::Middleware,
                     system: None,
+                    preamble: None,
                     messages: Arc::new(Vec::new().into()),
                     tools: Arc::new([]),
                     tool_choice: None,

@@ -25,5 +25,6 @@ pub fn run_context() -> Arc<RunContext> {
         run_id: "r".into(),
         thread_id: "t".into(),
         host: Arc::new(NoHost),
+        signals: Arc::default(),
     })
 }

@@ -18,6 +18,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Lead,
         system: None,
+        preamble: None,
         messages: Arc::new(messages.into()),
         tools: Arc::new([]),
         tool_choice: None,

@@ -218,6 +218,7 @@ pub fn parts(model: ScriptModel) -> AssemblyParts {
     AssemblyParts {
         model: Arc::new(model),
         system_prompt: None,
+        data: None,
         tools: Vec::new(),
         middleware: Vec::new(),
         recursion_limit: None,

@@ -1226,6 +1226,8 @@ export type RunEndData = {
   message?: Record<string, unknown> | null;
   /** An error object; only with the status error. */
   error?: Record<string, unknown>;
+  /** Which limit ended the run early, though it succeeded; there only when one did. */
+  stop_reason?: "loop_capped" | "token_capped" | "safety_capped" | "subagent_limit_capped" | "model_length_capped";
   /** Why it was cancelled; only with the status interrupted. */
   cancel_reason?: string | null;
 };

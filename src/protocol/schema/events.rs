@@ -299,6 +299,10 @@ pub fn run_result() -> Value {
                 "type": ["object", "null"],
             },
             "error": {"description": "An error object; only with the status error.", "type": "object"},
+            "stop_reason": {
+                "description": "Which limit ended the run early, though it succeeded; there only when one did.",
+                "enum": ["loop_capped", "token_capped", "safety_capped", "subagent_limit_capped", "model_length_capped"],
+            },
             "cancel_reason": {
                 "description": "Why it was cancelled; only with the status interrupted.",
                 "type": ["string", "null"],

@@ -97,6 +97,13 @@ impl Serialize for Messages<'_> {
         if let Some(system) = self.request.system.as_ref().map(SystemText::as_str) {
             list.serialize_element(&json_role("system", system))?;
         }
+        if let Some(preamble) = &self.request.preamble {
+            list.serialize_element(&WireMessage {
+                fields: preamble.fields(),
+                later: messages,
+                replay_reasoning: self.replay_reasoning,
+            })?;
+        }
         for (position, message) in messages.iter().enumerate() {
             if message.kind() != Kind::Remove {
                 list.serialize_element(&WireMessage {
