@@ -2,4 +2,6 @@
 
 pub mod assembly;
 pub mod machine;
+pub mod memory_policy;
 pub mod step;
+pub mod subagent_scope;

@@ -164,39 +164,36 @@ impl Inner {
         let dir = self.dir(layout, user, name);
         let called = |file: &str| format!("the {file} of the agent {:?}", name.as_str());
         let mut attempts = 0;
-        let (config, soul, is_unfinished) = loop {
-            let (config_path, soul_path, is_unfinished) = match layout {
+        let (current, config, soul) = loop {
+            let current = match layout {
                 Layout::User => commit::current(&dir),
                 // Nobody writes there.
                 Layout::Legacy => (dir.join(CONFIG), dir.join(SOUL), false),
             };
-            let config = files::read(&config_path, &called(CONFIG))?;
+            let config = files::read(&current.0, &called(CONFIG))?;
             let soul = match config {
-                Some(_) => files::read(&soul_path, &called(SOUL))?,
+                Some(_) => files::read(&current.1, &called(SOUL))?,
                 None => None,
             };
-            // Another process may have changed both in between, and one may be older than the other.
-            let is_same = match layout {
-                Layout::Legacy => true,
-                Layout::User => {
-                    let read = config.as_ref().map(|(_, stamp)| *stamp);
-                    commit::current(&dir).0 == config_path
-                        && files::stamp(&config_path).is_ok_and(|now| now == read)
-                }
+            // Another process may have changed both in between, and then one is older than the other.
+            let stamp = config.as_ref().map(|(_, stamp)| *stamp);
+            let is_same = || {
+                commit::current(&dir) == current
+                    && files::stamp(&current.0).is_ok_and(|now| now == stamp)
             };
             attempts += 1;
-            if is_same || attempts == MAX_READS {
-                break ((config_path, config), (soul_path, soul), is_unfinished);
+            if layout == Layout::Legacy || attempts == MAX_READS || is_same() {
+                break (current, config, soul);
             }
         };
-        let (config_path, config) = config;
+        let (config_path, soul_path, is_unfinished) = current;
         let Some((text, config_stamp)) = config else {
             return Ok(Read {
                 agent: None,
                 seen: vec![(config_path, None)],
             });
         };
-        let (soul_text, soul_stamp) = match &soul.1 {
+        let (soul_text, soul_stamp) = match &soul {
             Some((text, stamp)) => (Some(text.as_str()), Some(*stamp)),
             None => (None, None),
         };
@@ -212,7 +209,7 @@ impl Inner {
         };
         let seen = match is_unfinished {
             true => Seen::new(),
-            false => vec![(config_path, Some(config_stamp)), (soul.0, soul_stamp)],
+            false => vec![(config_path, Some(config_stamp)), (soul_path, soul_stamp)],
         };
         Ok(Read {
             agent: Some(StoredAgent {
