@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::host::RunContext;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
 /// What a model is told about a tool.
@@ -75,6 +76,8 @@ pub struct ToolInvocation {
     pub name: String,
     /// Arguments, checked against the tool's schema.
     pub args: Map<String, Value>,
+    /// The channels that the wrap hooks of the chain read, as they stood before the calls of this reply.
+    pub reads: ChannelReads,
     /// The run that calls.
     pub run: Arc<RunContext>,
 }
@@ -95,6 +98,11 @@ pub struct ToolAnswer {
     pub content: Value,
     /// What is for the host and not for the model.
     pub artifact: Value,
+    /// Id of the tool message, so that the same call made again replaces its result. `None` for a new id, which is also what
+    /// an id gets that an earlier turn has used: a call id may come back, and must not overwrite what it once answered.
+    pub id: Option<String>,
+    /// Facts about the result for parts of this library and for the host.
+    pub additional_kwargs: Map<String, Value>,
     /// Writes to the thread's state, besides the tool message.
     pub update: Option<StateUpdate>,
     /// Ends the run at once (`goto` end).

@@ -1,4 +1,4 @@
-//! Configuration of a runtime, an assembly and a queue.
+//! Configuration of a runtime, a model and a queue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -6,11 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::decode::{carry, from_value, tagged};
 use super::error::{Error, ErrorCode};
-use super::host_tool::HostToolConfig;
 use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
 use super::model_entry::ModelEntry;
 use super::time::Timestamp;
-use super::trust::OperatorText;
 
 /// Most worker threads a runtime may have.
 pub const MAX_WORKERS: u32 = 64;
@@ -459,62 +457,6 @@ impl JsonSchema for ModelRef {
     }
 }
 
-/// Configuration of an assembly.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AssemblyConfig {
-    /// Which factory composes the agent. Default `direct`.
-    #[serde(default)]
-    pub factory: Factory,
-    /// The model.
-    pub model: ModelRef,
-    /// System text, as it is.
-    #[serde(default)]
-    pub system_prompt: Option<OperatorText>,
-    /// Tools that the host runs.
-    #[serde(default)]
-    pub tools: Vec<HostToolConfig>,
-    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 1000))]
-    pub recursion_limit: Option<u32>,
-}
-
-impl AssemblyConfig {
-    /// Checks bounds and contradictions that the types do not hold.
-    ///
-    /// # Errors
-    /// `OutOfRange`, `Conflict` or `Unsupported` at the member at fault.
-    pub fn validate(&self) -> Result<(), Error> {
-        if self.factory != Factory::Direct {
-            return Err(Error::at(
-                ErrorCode::Unsupported,
-                "/factory",
-                "only the factory \"direct\" is available in this version",
-            ));
-        }
-        if let ModelRef::Inline(model) = &self.model {
-            model.validate().map_err(|error| error.below("/model"))?;
-        }
-        check_recursion_limit(self.recursion_limit)?;
-        for (place, tool) in self.tools.iter().enumerate() {
-            let at = format!("/tools/{place}");
-            tool.validate().map_err(|error| error.below(&at))?;
-            if self.tools[..place]
-                .iter()
-                .any(|earlier| earlier.name == tool.name)
-            {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    format!("{at}/name"),
-                    format!("a second tool is named {:?}", tool.name),
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Checks a recursion limit at `/recursion_limit`.
 pub(crate) fn check_recursion_limit(limit: Option<u32>) -> Result<(), Error> {
     match limit {
@@ -536,21 +478,6 @@ pub(crate) fn check_deadline(path: &str, deadline_ms: Option<u64>) -> Result<(),
         )),
         _ => Ok(()),
     }
-}
-
-/// Which factory composes the agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Factory {
-    /// Model, tools and system text as given.
-    #[default]
-    Direct,
-    /// The lead agent with its descriptor. Not available in this version.
-    Lead,
-    /// The lead agent as a bare graph. Not available in this version.
-    LeadGraph,
-    /// Everything given outright. Not available in this version.
-    Custom,
 }
 
 /// Configuration of a queue.

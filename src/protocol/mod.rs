@@ -3,6 +3,7 @@
 pub mod agent_edit;
 pub mod agent_github;
 pub mod agent_record;
+pub mod assembly;
 pub mod canonical;
 pub mod config;
 pub mod decode;

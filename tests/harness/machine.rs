@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use fawn::agent::assembly::AssemblyParts;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
-use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse, RunFacts};
+use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse};
 use fawn::ports::checkpoint::Source;
 use fawn::ports::model::{ModelDelta, ModelReply};
 use fawn::ports::tool::{ToolAnswer, ToolOutcome};
@@ -61,7 +61,6 @@ impl fawn::ports::model::DeltaSink for NoSink {
 fn options(input: Option<StateUpdate>, recursion_limit: u32) -> RunOptions {
     RunOptions {
         input,
-        facts: RunFacts::default(),
         context: run_context(),
         recursion_limit,
         save_each_step: true,
@@ -107,6 +106,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
+                        reads: list.reads.clone(),
                         run: run_context(),
                     }))
                 });

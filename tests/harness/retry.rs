@@ -489,6 +489,7 @@ fn a_middlewares_question_is_tried_again_too() {
                     tools: Arc::new([]),
                     tool_choice: None,
                     attempt: 0,
+                    reads: Default::default(),
                     run: run_context(),
                 },
             )))),

@@ -23,6 +23,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([]),
         tool_choice: None,
         attempt: 0,
+        reads: Default::default(),
         run: run_context(),
     }
 }

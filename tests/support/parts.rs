@@ -219,6 +219,7 @@ pub fn parts(model: ScriptModel) -> AssemblyParts {
         model: Arc::new(model),
         system_prompt: None,
         data: None,
+        checks: None,
         tools: Vec::new(),
         middleware: Vec::new(),
         recursion_limit: None,

@@ -3,18 +3,96 @@
 // Written by generate.mjs from include/schema; change the schemas instead. Objects that come out may gain members, and events
 // types, in later versions.
 
+/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
+export type AgentAssembledData = {
+  /** What the agent turned out to be (schema assembly_descriptor). */
+  descriptor: Record<string, unknown>;
+  /** What runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more. */
+  metadata: Record<string, unknown>;
+};
+
+/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
+export type AgentAssembledEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "agent_assembled";
+  /** When. */
+  at: string;
+  data: AgentAssembledData;
+};
+
 /** Input of fawn_assembly_new. */
 export type AssemblyConfig = {
-  /** Which factory composes the agent. Default `direct`. */
-  factory?: Factory;
   /** The model. */
   model: ModelRef;
   /** System text, as it is. */
   system_prompt?: string | null;
   /** Tools that the host runs. */
   tools?: HostToolConfig[];
+  /** The chain, outermost first. Default: `["dangling_tool_call"]`, which repairs what a cancelled run left open. */
+  middleware?: MiddlewareConfig[] | null;
   /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
   recursion_limit?: number | null;
+  /** Exactly what is given; the default. */
+  factory?: "custom";
+  [yours: `x-${string}`]: unknown;
+} | {
+  /** The model. */
+  model: ModelRef;
+  /** Name of the agent. Default `default`. */
+  name?: string | null;
+  /** System text, as it is. */
+  system_prompt?: string | null;
+  /** Tools that the host runs. They win over the factory's own of the same name. */
+  tools?: HostToolConfig[];
+  /** What the agent is made of besides. Not together with `middleware`. */
+  features?: Features | null;
+  /** Full takeover: this chain, outermost first, instead of the factory's. */
+  middleware?: MiddlewareConfig[] | null;
+  /** Middleware in addition to the factory's. Not together with `middleware`. */
+  extra_middleware?: ExtraMiddleware[];
+  /** Whether the agent keeps a list of todos. */
+  plan_mode?: boolean;
+  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
+  recursion_limit?: number | null;
+  /** Plain arguments and features. */
+  factory: "direct";
+  [yours: `x-${string}`]: unknown;
+} | {
+  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
+  configurable?: Record<string, unknown>;
+  /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
+  context?: Record<string, unknown>;
+  /** `lead_agent`, or the name of a custom agent (RC-8). */
+  assistant_id?: string | null;
+  /** Tools that the host runs for this agent, besides those of the configuration. */
+  tools?: HostToolConfig[];
+  /** Facts about the build that runs, for the descriptor. */
+  build?: BuildFacts;
+  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
+  recursion_limit?: number | null;
+  /** The lead agent, with its descriptor. */
+  factory: "lead";
+  [yours: `x-${string}`]: unknown;
+} | {
+  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
+  configurable?: Record<string, unknown>;
+  /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
+  context?: Record<string, unknown>;
+  /** `lead_agent`, or the name of a custom agent (RC-8). */
+  assistant_id?: string | null;
+  /** Tools that the host runs for this agent, besides those of the configuration. */
+  tools?: HostToolConfig[];
+  /** Facts about the build that runs, for the descriptor. */
+  build?: BuildFacts;
+  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
+  recursion_limit?: number | null;
+  /** The lead agent as a bare graph: its descriptor is null. */
+  factory: "lead_graph";
   [yours: `x-${string}`]: unknown;
 };
 
@@ -23,6 +101,15 @@ export type AuthStyle = "bearer" | "x-api-key" | "api-key";
 
 /** The kind of a store. */
 export type Backend = "memory" | "sqlite" | "postgres";
+
+/** Facts about the build that runs; no part of an agent's fingerprint (AD-22, AD-25). */
+export type BuildFacts = {
+  /** Digest of the image. Default `unknown`. */
+  image_digest?: string | null;
+  /** Commit of the sources. Default `unknown`. */
+  git_commit?: string | null;
+  [yours: `x-${string}`]: unknown;
+};
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
@@ -115,7 +202,7 @@ export type Durability = "sync" | "async" | "exit";
 /** The error object: what a call with a negative status puts into its buffer, and what failed events carry. */
 export type ErrorObject = {
   /** What kind of failure. The list is closed: new versions may add to it. */
-  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
+  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "unknown_agent" | "not_authorized" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
   /** The status that the call returned; one per code. */
   status: number;
   /** What went wrong, in words, for a person. */
@@ -148,10 +235,43 @@ export type EventObject =
   | CustomEvent
   | GapEvent
   | LogEvent
+  | AgentAssembledEvent
   | RunEndEvent;
 
-/** Which factory composes the agent. */
-export type Factory = "direct" | "lead" | "lead_graph" | "custom";
+/** A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification. */
+export type ExtraMiddleware = string | {
+  name: string;
+  /** Right after the middleware of this name. */
+  after?: string | null;
+  /** Right before the middleware of this name. */
+  before?: string | null;
+};
+
+/** Whether an agent has something; an object holds its settings. */
+export type Feature = boolean | Record<string, unknown>;
+
+/** What `direct` makes an agent of (FA-3). Each is `false`, `true`, or an object of settings. */
+export type Features = {
+  /** Thread directories, uploads and the sandbox. Default true. */
+  sandbox?: Feature | null;
+  /** Memory. Default false. */
+  memory?: Feature | null;
+  /** Compaction of long threads; needs settings. Default false. */
+  summarization?: Feature | null;
+  /** Delegation to subagents. Default false. */
+  subagent?: Feature | null;
+  /** Looking at images. Default false. */
+  vision?: Feature | null;
+  /** Titles for new threads. Default false. */
+  auto_title?: Feature | null;
+  /** A guard of tool calls; needs settings. Default false. */
+  guardrail?: Feature | null;
+  /** Breaking loops of repeated calls. Default true. */
+  loop_detection?: Feature | null;
+  /** A limit of tokens. Default false. `true` is a limit that is on, with the default amount. */
+  token_budget?: Feature | null;
+  [yours: `x-${string}`]: unknown;
+};
 
 /** A lossy queue dropped events of this run. */
 export type GapData = {
@@ -384,6 +504,11 @@ export type MessageEvent = {
   /** When. */
   at: string;
   data: MessageData;
+};
+
+/** A middleware by name; an object has its settings beside the name. */
+export type MiddlewareConfig = string | {
+  name: string;
 };
 
 /** A model, told apart by `provider`. */
