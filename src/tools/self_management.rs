@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::ports::agents::AgentStore;
+use crate::ports::host::{RunContext, RunFacts};
 use crate::protocol::user_id::UserId;
 
 /// Channels whose messages come from people outside, who must not change an agent (TL-21).
@@ -15,14 +16,53 @@ pub const UNTRUSTED_CHANNELS: &[&str] = &["github"];
 pub struct AgentScope {
     /// Where agents are kept.
     pub store: Arc<dyn AgentStore>,
-    /// The user.
+    /// The user whom the assembly was made for; a run may be another user's.
     pub user: UserId,
     /// `agent_name` of the request, as it came.
     pub agent_name: Option<String>,
-    /// `channel_name` of the request.
+    /// `channel_name` of the request; a run may come in by another channel.
     pub channel_name: Option<String>,
     /// Names of the models that an agent may ask for.
     pub models: Arc<[String]>,
+}
+
+impl AgentScope {
+    /// The user whose agents a run may change (RC-5): whoever the platform knows, then whoever the run names, then the user of
+    /// the assembly.
+    pub(super) fn user_of(&self, run: &RunContext) -> UserId {
+        let RunFacts {
+            configurable,
+            context,
+            ..
+        } = &*run.facts;
+        let identity = configurable
+            .get("langgraph_auth_user")
+            .and_then(|user| user.get("identity"));
+        [
+            configurable.get("langgraph_auth_user_id"),
+            identity,
+            context.get("user_id"),
+        ]
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .find(|id| !id.is_empty())
+        .map_or_else(|| self.user.clone(), UserId::new)
+    }
+
+    /// The channel by which anybody outside may have asked for this call; `None` when it is the user who asks.
+    pub(super) fn untrusted_channel(&self, run: &RunContext) -> Option<&'static str> {
+        let of_run = run
+            .facts
+            .context
+            .get("channel_name")
+            .and_then(Value::as_str);
+        [self.channel_name.as_deref(), of_run]
+            .into_iter()
+            .flatten()
+            .find_map(|name| UNTRUSTED_CHANNELS.iter().find(|channel| **channel == name))
+            .copied()
+    }
 }
 
 impl std::fmt::Debug for AgentScope {

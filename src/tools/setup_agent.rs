@@ -61,7 +61,7 @@ impl SetupAgent {
             soul: Some(soul),
             ..AgentEdit::default()
         };
-        let user = self.scope.user.clone();
+        let user = self.scope.user_of(&invocation.run);
         let edited = self
             .scope
             .store

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::self_management::{AgentScope, UNTRUSTED_CHANNELS, names, text};
+use super::self_management::{AgentScope, names, text};
 use crate::ports::agents::{EditMode, EditOutcome};
 use crate::ports::tool::{Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::agent_edit::AgentEdit;
@@ -33,8 +33,7 @@ impl UpdateAgent {
     /// The checks come in the order of TL-21.
     async fn update(&self, invocation: &ToolInvocation) -> Result<String, String> {
         let scope = &self.scope;
-        let channel = scope.channel_name.as_deref();
-        if let Some(channel) = channel.filter(|channel| UNTRUSTED_CHANNELS.contains(channel)) {
+        if let Some(channel) = scope.untrusted_channel(&invocation.run) {
             return Err(format!(
                 "{UPDATE_AGENT} is off in the channel {channel:?}: what comes in there may be \
                  anybody's, and only the agent's own user may change it"
@@ -73,9 +72,12 @@ impl UpdateAgent {
         {
             return Err(format!("there is no model {model:?}; nothing was changed"));
         }
-        let edited = scope
-            .store
-            .edit(scope.user.clone(), name.clone(), edit, EditMode::Update);
+        let edited = scope.store.edit(
+            scope.user_of(&invocation.run),
+            name.clone(),
+            edit,
+            EditMode::Update,
+        );
         let name = name.as_str();
         match edited.await {
             Ok(EditOutcome::Changed(changed)) => Ok(format!(

@@ -69,7 +69,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 
     /// How many values are kept.
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     pub fn len(&self) -> usize {
         locked(&self.kept).entries.len()
     }
