@@ -134,7 +134,7 @@ fn tl20_setup_makes_the_agent_that_the_request_names() {
     )
     .unwrap();
     let expected =
-        "name: bot\nskills:\n- a\nallowed_subagents: []\nmemory_enabled: false\ndescription: d\n";
+        "name: bot\nskills:\n  - a\nallowed_subagents: []\nmemory_enabled: false\ndescription: d\n";
     assert_eq!(home.text(CONFIG).unwrap(), expected);
     assert_eq!(home.text(SOUL).unwrap(), "New.");
 }
@@ -278,7 +278,7 @@ fn tl21_only_what_differs_is_changed_and_the_rest_is_carried_over() {
     );
     assert!(told.contains("next turn"), "{told}");
     let expected = "name: bot\nmodel_settings:\n  temperature: 0.1\nskills: []\ngithub:\n  bindings: []\n\
-                    model: large\ntool_groups:\n- web\n";
+                    model: large\ntool_groups:\n  - web\n";
     assert_eq!(home.text(CONFIG).unwrap(), expected);
     assert_eq!(home.text(SOUL).unwrap(), "S");
 }
