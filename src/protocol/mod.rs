@@ -1,5 +1,7 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod agent_edit;
+pub mod agent_github;
 pub mod agent_record;
 pub mod app_config;
 pub mod assembly;
@@ -16,9 +18,11 @@ pub mod model;
 pub mod model_entry;
 pub mod named_model;
 pub mod run;
+pub mod runtime_op;
 pub mod scan;
 pub mod schema;
 pub mod time;
 pub mod trust;
+pub mod user_id;
 pub mod warning;
 pub mod yaml;

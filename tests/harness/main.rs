@@ -10,6 +10,7 @@ mod app_config;
 mod cancels;
 mod contexts;
 mod crash;
+mod custom_agents;
 mod faults;
 mod golden;
 mod lead_options;
