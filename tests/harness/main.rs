@@ -8,6 +8,7 @@ mod support;
 mod aimock;
 mod cancels;
 mod crash;
+mod descriptor;
 mod faults;
 mod golden;
 mod llmock;
