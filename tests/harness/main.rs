@@ -11,6 +11,7 @@ mod cancels;
 mod contexts;
 mod crash;
 mod custom_agents;
+mod descriptor;
 mod faults;
 mod golden;
 mod lead_options;
