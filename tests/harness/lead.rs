@@ -172,7 +172,7 @@ fn ep_12_the_descriptor_is_about_what_the_model_is_given() {
     let request = &told.requests[0];
     // Plan and date come behind the prompt in the one system text of the request (MW-COA-2).
     let system = request["system"].as_str().unwrap();
-    let (prompt, _) = system.split_once("\n\n<todo_list>").unwrap();
+    let (prompt, _) = system.split_once("\n\n<todo_list_system>").unwrap();
     let hash = fawn::protocol::canonical_json::text_hash(prompt);
     assert_eq!(described["base_prompt_hash"], json!(hash), "{system}");
     assert_eq!(names(&described["tools"]), names(&request["tools"]));
