@@ -39,10 +39,8 @@ fn main() {
         assert!(agent.descriptor().expect("a descriptor").len() > 1000);
         begin.elapsed()
     };
-    report(
-        "assemble_described",
-        &mut (0..WARM / 4).map(|_| described()).collect(),
-    );
+    let mut samples: Vec<Duration> = (0..WARM / 4).map(|_| described()).collect();
+    report("assemble_described", &mut samples);
 
     let threads: Vec<_> = (0..THREADS)
         .map(|_| runtime.open_thread("{}").expect("a thread"))

@@ -85,8 +85,14 @@ impl Assembly {
         let checks = checks.unwrap_or_default();
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
-        for (place, tool) in tools.into_iter().enumerate() {
-            let at = format!("/tools/{place}");
+        let own = tools.into_iter().enumerate();
+        let own = own.map(|(place, tool)| (format!("/tools/{place}"), tool));
+        // AD-13: what the middlewares bring comes after the agent's own, in the order of the chain.
+        let brought = middleware.iter().enumerate().flat_map(|(place, part)| {
+            let tools = part.tools().iter().cloned().enumerate();
+            tools.map(move |(nth, tool)| (format!("/middleware/{place}/tools/{nth}"), tool))
+        });
+        for (place, (at, tool)) in own.chain(brought).enumerate() {
             let check = checks
                 .check(&tool.spec().parameters)
                 .map_err(|error| error.below(&format!("{at}/parameters")))?;

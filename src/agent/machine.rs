@@ -519,6 +519,7 @@ impl RunMachine {
                 };
                 fields.artifact = answer.artifact;
                 fields.additional_kwargs = answer.additional_kwargs;
+                fields.status = answer.status;
                 fields.id = answer.id.filter(|id| !self.is_of_earlier_turn(id, state));
                 answer.update
             }

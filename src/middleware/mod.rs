@@ -4,21 +4,45 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+pub mod authorization_gate;
+pub mod clarification;
 mod dangling_tool_call;
+pub mod deferred_tool_filter;
+pub mod dynamic_context;
+pub mod input_sanitization;
+mod kept_calls;
+pub mod mcp_routing;
+mod remembered;
+pub mod system_message_coalescing;
+#[cfg(test)]
+mod testing;
+pub mod title;
+pub mod todo;
+pub mod tool_error_handling;
+mod tool_result_class;
+pub mod tool_result_sanitization;
+mod user_message;
+mod user_messages;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::ports::BoxFuture;
+use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
-use crate::ports::model::{ModelError, ModelReply, ModelRequest};
+use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::unknown_member;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::push_quoted;
+use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::trust::SystemText;
 use crate::state::View;
 use crate::state::channels::Channel;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
 /// One place in the chain.
@@ -214,7 +238,60 @@ impl Jump {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// A model call of the middleware's own; nobody sees its deltas.
-    CallModel(Box<ModelRequest>),
+    CallModel(Box<ModelQuestion>),
+}
+
+/// What a middleware asks a model on its own account, without tools.
+#[derive(Clone, Debug, Default)]
+pub struct ModelQuestion {
+    /// System text.
+    pub system: Option<SystemText>,
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// Whom to ask; `None` asks the run's model.
+    pub model: Option<NamedModel>,
+}
+
+impl ModelQuestion {
+    /// A question in words, put as a person's message.
+    pub fn new(prompt: impl Into<String>, model: Option<NamedModel>) -> Self {
+        ModelQuestion {
+            system: None,
+            messages: vec![Message::new(Fields::new(Kind::Human, prompt.into()))],
+            model,
+        }
+    }
+
+    /// The request that a driver makes of it, and the model to make it to, unless that is the run's.
+    pub fn into_request(self, run: Arc<RunContext>) -> (ModelRequest, Option<NamedModel>) {
+        let request = ModelRequest {
+            purpose: Purpose::Middleware,
+            system: self.system,
+            preamble: None,
+            messages: Arc::new(self.messages.into()),
+            tools: Arc::new([]),
+            tool_choice: None,
+            attempt: 0,
+            reads: ChannelReads::default(),
+            run,
+        };
+        (request, self.model)
+    }
+}
+
+/// A model besides the run's, for the questions of middleware.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// What the configuration calls it.
+    pub name: Arc<str>,
+    /// Answers the requests.
+    pub provider: Arc<dyn DynModelProvider>,
+}
+
+impl std::fmt::Debug for NamedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NamedModel").field(&self.name).finish()
+    }
 }
 
 /// The answer to an [`Effect`].
@@ -320,6 +397,14 @@ pub trait Middleware: Send + Sync + 'static {
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }
+}
+
+/// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).
+fn text_hash(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    push_quoted(&mut json, text);
+    let digest = Sha256::digest(json.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -125,8 +125,7 @@ impl Runtime {
         json: &str,
         open: impl FnOnce(&RuntimeConfig, bool) -> Result<Arc<dyn DynCheckpointStore>, Error>,
     ) -> Result<Runtime, Error> {
-        let config: RuntimeConfig = from_text(json)?;
-        config.validate()?;
+        let config = RuntimeConfig::read(json, &|name| std::env::var(name).ok())?;
         let testing = config.testing.clone().unwrap_or_default();
         let clock: Arc<dyn Clock> = match testing.clock.as_deref().and_then(Timestamp::parse) {
             Some(time) => Arc::new(FixedClock(time)),
@@ -142,6 +141,7 @@ impl Runtime {
                 ids: Ids::new(testing.ids),
             }),
             models: config
+                .app
                 .models
                 .into_iter()
                 .map(|model| (model.name, model.model))

@@ -134,7 +134,7 @@ impl RunTask {
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
-                Step::Await(effect) => self.effect(&mut machine, effect).await,
+                Step::Await(effect) => self.effect(&mut machine, effect, &context).await,
                 Step::Save(source) => self.save(&mut machine, source).await,
                 Step::Done(outcome) => return outcome,
             }
@@ -261,13 +261,15 @@ impl RunTask {
         .await
     }
 
-    async fn effect(&self, machine: &mut RunMachine, effect: Effect) {
+    async fn effect(&self, machine: &mut RunMachine, effect: Effect, context: &Arc<RunContext>) {
         match effect {
-            Effect::CallModel(request) => {
+            Effect::CallModel(question) => {
                 let mut sink = SilentSink {
                     events: &self.events,
                 };
-                let call = self.assembly.model.call_boxed(&request, &mut sink);
+                let (request, other) = question.into_request(context.clone());
+                let model = other.map_or_else(|| self.assembly.model.clone(), |it| it.provider);
+                let call = model.call_boxed(&request, &mut sink);
                 let result = tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => None,
@@ -543,7 +545,10 @@ impl NextTool for ToolChain<'_> {
                     return ToolOutcome::Failed(fault);
                 }
             }
-            entry.tool.call_boxed(invocation).await
+            // Inside the wrappers, so that a tool that panics is a tool that failed to them, too.
+            let guarded = Guarded::new(entry.tool.call_boxed(invocation)).await;
+            guarded
+                .unwrap_or_else(|panic| ToolOutcome::Failed(format!("the tool panicked: {panic}")))
         })
     }
 }

@@ -4,10 +4,15 @@ pub mod arguments;
 pub mod ask_clarification;
 mod clarification_form;
 pub mod clarification_request;
+pub mod deferred;
+pub mod describe_skill;
 pub mod present_files;
 pub mod query;
 pub mod self_management;
 pub mod setup_agent;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod tool_search;
 pub mod update_agent;
 
 use std::sync::Arc;

@@ -314,7 +314,7 @@ fn tools_and_the_choice_between_them() {
         ToolSpec {
             name: "f".to_owned(),
             description: String::new(),
-            parameters: Value::Null,
+            parameters: Value::Null.into(),
         },
         tool("g", json!({"properties": {"a": {}}})),
     ]);

@@ -266,7 +266,7 @@ fn tools_and_the_choice_between_them() {
     request.tools = Arc::new([ToolSpec {
         name: "f".to_owned(),
         description: String::new(),
-        parameters: Value::Null,
+        parameters: Value::Null.into(),
     }]);
     assert_eq!(
         encoded(&config(), &request)["tools"],

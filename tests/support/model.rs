@@ -65,7 +65,7 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("What {name} does"),
-        parameters,
+        parameters: parameters.into(),
     }
 }
 

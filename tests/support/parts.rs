@@ -111,7 +111,7 @@ where
     let spec = ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        parameters: json!({"type": "object"}),
+        parameters: json!({"type": "object"}).into(),
     };
     Arc::new(FnTool {
         spec,
