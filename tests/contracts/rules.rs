@@ -98,7 +98,8 @@ fn nothing_panics_prints_or_is_left_open() {
         "remove_var(",
         "set_current_dir(",
     ];
-    for (file, _, code) in sources() {
+    let is_tests = |file: &str| file.ends_with("/tests.rs");
+    for (file, _, code) in sources().filter(|(file, ..)| !is_tests(file)) {
         let code = without_tests(&code);
         for word in words {
             if let Some(at) = code.find(word) {
