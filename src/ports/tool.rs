@@ -84,6 +84,10 @@ pub struct ToolInvocation {
 
 /// How a call went. A failure is a value: the model sees it and can act on it.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one is made for each call and nearly all are answers: a box would cost more than the bytes"
+)]
 pub enum ToolOutcome {
     /// The tool answered.
     Answer(ToolAnswer),

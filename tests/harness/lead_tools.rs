@@ -126,7 +126,7 @@ fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Authorization>) -> Ass
 
 /// Runs the replies on a thread; what each request had, and the messages that the thread then has.
 fn run(
-    thread: &Thread,
+    (runtime, thread): &(Runtime, Thread),
     mut parts: AssemblyParts,
     replies: Vec<ModelReply>,
     request: Value,
@@ -136,7 +136,6 @@ fn run(
         replies,
         seen: Arc::clone(&seen),
     });
-    let runtime = thread.runtime();
     let agent = runtime.compose(parts).expect("sound parts");
     let run = runtime
         .start_run(&agent, thread, None, &request.to_string())
@@ -152,12 +151,12 @@ fn run(
     (seen, messages.expect("messages"))
 }
 
-fn thread() -> Thread {
+fn thread() -> (Runtime, Thread) {
     let config = r#"{"testing":{"clock":"2026-01-01T00:00:00Z","ids":"sequential","workers":0}}"#;
     let runtime = Runtime::new(config).expect("a sound configuration");
-    runtime
-        .open_thread(r#"{"thread_id":"t"}"#)
-        .expect("a thread")
+    let thread = runtime.open_thread(r#"{"thread_id":"t"}"#);
+    let thread = thread.expect("a thread");
+    (runtime, thread)
 }
 
 fn says_user(text: &str) -> Value {
@@ -396,7 +395,7 @@ fn upl_5_presented_files_are_artifacts_of_the_thread() {
     ] {
         let replies = vec![present(paths), says("done")];
         run(&thread, lead(&[], None), replies, says_user("go"));
-        let state: Value = serde_json::from_str(&thread.state("{}").unwrap()).unwrap();
+        let state: Value = serde_json::from_str(&thread.1.state("{}").unwrap()).unwrap();
         assert_eq!(state["values"]["artifacts"], expected);
     }
 }
