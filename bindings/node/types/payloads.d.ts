@@ -18,11 +18,68 @@ export type AssemblyConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** What an assembly turned out to be: answer of fawn_assembly_descriptor, input of fawn_descriptor_diagram. */
+export type AssemblyDescriptor = {
+  /** Always `deerflow`: agents are described in the reference's terms. */
+  namespace: string;
+  /** `bootstrap`, the name of the custom agent, or `lead-agent`. */
+  agent_name: string;
+  /** The model that the request asked for, else the one of the custom agent, else null. Not part of the fingerprint. */
+  requested_model: string | null;
+  /** The model that works, after unknown names and authorization were seen to. */
+  effective_model: string;
+  /**
+   * `provider`, then every setting of the model's profile with those of the agent laid over; without names,
+   * descriptions, prices, and whatever has the name of a credential. Counts of tokens are there.
+   */
+  model_parameters: Record<string, unknown>;
+  /** Whether it thinks, after the model's abilities were seen to. */
+  thinking_enabled: boolean;
+  /** How hard it thinks: text, or null. */
+  reasoning_effort: unknown;
+  /** Hash of the system text. */
+  base_prompt_hash: string;
+  /**
+   * Hash of the text that the model is given in the human data channel when the prompt is rendered; null when there is none.
+   * Part of the fingerprint when it is not null.
+   */
+  base_data_hash: string | null;
+  /** The tools that are left after authorization, in the order in which they are bound; then those of each middleware. */
+  tools: ToolDescriptor[];
+  /** The chain, outermost first. */
+  middlewares: MiddlewareDescriptor[];
+  /** Names of the tools whose schemas are held back until they are asked for, sorted. */
+  deferred_tool_names: string[];
+  /** Names of the skills that the agent may find, in catalog order. */
+  enabled_skills: string[];
+  /** The catalog's entries, in catalog order. The fingerprint has them by way of `skill_catalog_hash`. */
+  skills: SkillDescriptor[];
+  /** The policies that hold for its runs. */
+  effective_policies: EffectivePolicies;
+  /** What was built. Not part of the fingerprint: deploying again makes no other agent. */
+  build: BuildFacts;
+  /**
+   * Hash of what makes the agent this one. Tools, deferred tools and skills count whatever their order; middleware counts
+   * in its order.
+   */
+  fingerprint: string;
+};
+
 /** How a key is sent. */
 export type AuthStyle = "bearer" | "x-api-key" | "api-key";
 
 /** The kind of a store. */
 export type Backend = "memory" | "sqlite" | "postgres";
+
+/** What was built (AD-22). `unknown` for what nobody stated. */
+export type BuildFacts = {
+  /** Version of this library. */
+  package_version: string;
+  /** Digest of the image that the host runs in. */
+  image_digest: string;
+  /** Commit that the host was built from. */
+  git_commit: string;
+};
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
@@ -109,8 +166,107 @@ export type DatabaseConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** Tools whose schemas are held back. */
+export type DeferredToolPolicies = {
+  /** Whether there are any. */
+  enabled: boolean;
+  /** Hash of their catalog; null when there are none. */
+  catalog_hash: string | null;
+};
+
+/** One change. */
+export type DescriptorChange = {
+  /** What kind of change. */
+  what: DescriptorChangeKind;
+  /** Name of the tool, middleware, skill, setting or policy; null where there is only one of its kind. */
+  name?: string | null;
+  /** JSON pointer into the later descriptor; into the earlier one for what is gone. */
+  path: string;
+  /** What stood there; null when nothing did. */
+  before: unknown;
+  /** What stands there now; null when nothing does. */
+  after: unknown;
+  /** Whether it is part of the fingerprint. */
+  identity: boolean;
+  /** The change in one sentence. */
+  text: string;
+};
+
+/** What kind of change. */
+export type DescriptorChangeKind = "agent_changed" | "model_changed" | "requested_model_changed" | "model_parameter_added" | "model_parameter_removed" | "model_parameter_changed" | "thinking_changed" | "reasoning_effort_changed" | "prompt_changed" | "data_changed" | "tool_added" | "tool_removed" | "tool_changed" | "tools_reordered" | "middleware_added" | "middleware_removed" | "middleware_moved" | "middleware_changed" | "deferred_tool_added" | "deferred_tool_removed" | "skill_added" | "skill_removed" | "skill_changed" | "skills_reordered" | "skill_catalog_changed" | "policy_added" | "policy_removed" | "policy_changed" | "build_changed" | "other_changed";
+
+/** Answer of fawn_descriptor_diagram. */
+export type DescriptorDiagram = {
+  /** A flowchart in Mermaid's language. */
+  mermaid: string;
+};
+
+/** Answer of fawn_descriptor_diff. */
+export type DescriptorDiff = {
+  /**
+   * Whether both are one agent: their fingerprints are equal. There may be changes all the same, none of which is part of
+   * the fingerprint.
+   */
+  same: boolean;
+  /** The fingerprints, computed from what the descriptors say, whatever fingerprint they state. */
+  fingerprints: DescriptorFingerprints;
+  /**
+   * The changes: agent, model, prompt, tools, middleware, skills, policies, build; in each the order of `after`, then what
+   * is gone. At most 10000.
+   */
+  changes: DescriptorChange[];
+  /** How many changes there are beyond those listed. */
+  left_out: number;
+  /** What is odd about the descriptors, in words: a fingerprint that does not belong to the facts it is stated with. */
+  warnings: string[];
+  /** All of it in words, a sentence per change. */
+  text: string;
+};
+
+/** A fingerprint of each. */
+export type DescriptorFingerprints = {
+  /** Of the earlier descriptor. */
+  before: string;
+  /** Of the later one. */
+  after: string;
+};
+
+/** Input of fawn_descriptor_diff. */
+export type DescriptorPair = {
+  /**
+   * The earlier one (schema "assembly_descriptor"). It may be another version's: members that are not known here may stand in
+   * it, and `skills`, `base_data_hash`, `requested_model`, `build`, `hooks` and `fingerprint` may be missing.
+   */
+  before: Record<string, unknown>;
+  /** The later one, likewise. */
+  after: Record<string, unknown>;
+  [yours: `x-${string}`]: unknown;
+};
+
 /** When checkpoints are written. */
 export type Durability = "sync" | "async" | "exit";
+
+/** The policies of a lead agent (AD-21). */
+export type EffectivePolicies = {
+  /** Whether it is the agent that makes agents. */
+  bootstrap: boolean;
+  /** Whether nobody is there to be asked. */
+  non_interactive: boolean;
+  /** `is_plan_mode` as it was given. */
+  plan_mode: unknown;
+  /** Delegation. */
+  subagents: SubagentPolicies;
+  /** Tools whose schemas are held back. */
+  deferred_tools: DeferredToolPolicies;
+  /** Whether skills are found by name alone, and described when asked for. */
+  deferred_skills: boolean;
+  /** Steps of a run, or `framework-default`. */
+  recursion_limit: unknown;
+  /** Which prompt it is given: the one element that says a version. */
+  prompt_template_id: string;
+  /** Hash of the skill catalog, sorted by name. */
+  skill_catalog_hash: string;
+};
 
 /** The error object: what a call with a negative status puts into its buffer, and what failed events carry. */
 export type ErrorObject = {
@@ -384,6 +540,23 @@ export type MessageEvent = {
   /** When. */
   at: string;
   data: MessageData;
+};
+
+/** One middleware of the chain. */
+export type MiddlewareDescriptor = {
+  /** Name. */
+  name: string;
+  /** Where its code is. */
+  module: string;
+  /** Its settings, as it declares them. */
+  policy_parameters: Record<string, unknown>;
+  /** The extension that brought it; null for those of this library. */
+  extension: string | null;
+  /**
+   * The hooks it has: before_agent, before_model, after_model, after_agent, wrap_model_call, wrap_tool_call. Not part of
+   * the fingerprint.
+   */
+  hooks: string[];
 };
 
 /** A model, told apart by `provider`. */
@@ -1336,6 +1509,14 @@ export type RuntimeConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** Limits of a subagent. */
+export type RuntimeLimits = {
+  /** Most model calls. */
+  max_turns: number;
+  /** Longest time, in seconds. */
+  timeout_seconds: number;
+};
+
 /** Input of fawn_runtime_submit. */
 export type RuntimeOp = {
   op: "delete_thread";
@@ -1470,6 +1651,22 @@ export type ShutdownAnswer = {
   runs_cancelled: number;
 };
 
+/** One skill of the catalog (AD-19). These members, and no others, are what `skill_catalog_hash` is made of. */
+export type SkillDescriptor = {
+  /** Name. */
+  name: string;
+  /** When to use it. */
+  description: string;
+  /** The tools that it allows, sorted. null: it says nothing, all of them; an empty list: none (AD-20). */
+  allowed_tools: string[] | null;
+  /** Hash of the text of SKILL.md; null when it cannot be read. */
+  content_hash: string | null;
+  /** Whether it may use its secrets without being asked for by name. */
+  secrets_autonomous: boolean;
+  /** The secrets that it wants, each as `<name>:True` where it works without and `<name>:False` where it does not; sorted. */
+  required_secrets: string[];
+};
+
 /** A kind of events that a run sends on request. */
 export type StreamMode = "values" | "updates" | "messages" | "custom";
 
@@ -1490,6 +1687,20 @@ export type StreamResetEvent = {
   /** When. */
   at: string;
   data: StreamResetData;
+};
+
+/** Delegation. */
+export type SubagentPolicies = {
+  /** Whether the agent may delegate. */
+  enabled: boolean;
+  /** Most subagents that work at one time. */
+  max_concurrent: number;
+  /** Most delegations of a run. */
+  max_total: number;
+  /** Names of the subagents it may delegate to, sorted; empty when it may not. */
+  type_allowlist: string[];
+  /** Limits of each of them. */
+  runtime_limits: Record<string, RuntimeLimits>;
 };
 
 /** Runtime-wide events. */
@@ -1630,6 +1841,22 @@ export type TlsConfig = {
   /** File of CA certificates in PEM form. Only these are trusted then, not those of the system. */
   ca_file?: string | null;
   [yours: `x-${string}`]: unknown;
+};
+
+/** One tool. */
+export type ToolDescriptor = {
+  /** Name. */
+  name: string;
+  /** Hash of the description; that of empty text when there is none. */
+  description_hash: string;
+  /** Hash of the JSON Schema of the arguments. */
+  schema_hash: string;
+  /** Where it comes from: `builtin`, `skill`, `host`, `mcp:<server>`, or `mcp:unknown`. */
+  source: string;
+  /** Name of the MCP server; null for other tools, or when nothing is known of it. */
+  mcp_server: string | null;
+  /** How the MCP server is reached; null likewise. */
+  mcp_transport: string | null;
 };
 
 /** All that a node wrote; it is stored. */
