@@ -25,7 +25,7 @@ use crate::prompt::{
 };
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::AppConfig;
-use crate::protocol::assembly::BuildFacts;
+use crate::protocol::assembly::BuildLabels;
 use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
 use crate::protocol::error::Error;
 use crate::protocol::trust::{OperatorText, SourcedText, UntrustedText};
@@ -69,7 +69,7 @@ pub struct LeadInputs<'a> {
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
-    pub build: BuildFacts,
+    pub build: BuildLabels,
 }
 
 /// A lead agent, before its model's provider is there.
@@ -101,7 +101,7 @@ pub struct LeadFacts {
     allowed_subagents: Option<Vec<String>>,
     subagents: Vec<(String, RuntimeLimits)>,
     recursion_limit: Option<u32>,
-    build: BuildFacts,
+    build: BuildLabels,
     /// What runs of the agent are labelled with (EP-15).
     pub metadata: Map<String, Value>,
 }

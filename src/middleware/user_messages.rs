@@ -93,49 +93,6 @@ mod tests {
 
     use super::*;
 
-    fn human(kwargs: Value) -> Message {
-        let mut fields = Fields::new(Kind::Human, "x");
-        fields.additional_kwargs = kwargs.as_object().cloned().unwrap_or_default();
-        Message::new(fields)
-    }
-
-    #[test]
-    fn hp_5_hidden_messages_are_genuine_only_as_answers() {
-        let response = json!({
-            "version": 1, "kind": "human_input_response", "source": "s", "request_id": "r", "value": "v",
-            "response_kind": "text",
-        });
-        let with = |name: &str, value: Value| {
-            let mut changed = response.clone();
-            changed[name] = value;
-            is_genuine(&human(
-                json!({"hide_from_ui": true, "human_input_response": changed}),
-            ))
-        };
-        assert!(is_genuine(&human(json!({"hide_from_ui": false}))));
-        assert!(!is_genuine(&human(json!({"hide_from_ui": true}))));
-        assert!(with("version", json!(1)));
-        for (name, value) in [
-            ("version", json!(2)),
-            ("version", json!(true)),
-            ("kind", json!("x")),
-            ("source", json!(" ")),
-            ("value", json!(1)),
-            ("response_kind", json!("option")),
-        ] {
-            assert!(!with(name, value), "{name}");
-        }
-        let mut option = response.clone();
-        option["response_kind"] = json!("option");
-        option["option_id"] = json!("o");
-        let option = json!({"hide_from_ui": true, "human_input_response": option});
-        assert!(is_genuine(&human(option)));
-        let mut summary = Fields::new(Kind::Human, "x");
-        summary.name = Some("summary".into());
-        assert!(!is_genuine(&Message::new(summary)));
-        assert!(!is_genuine(&Message::new(Fields::new(Kind::Ai, "x"))));
-    }
-
     #[test]
     fn hp_6_content_is_text_by_lines() {
         let blocks =

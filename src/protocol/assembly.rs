@@ -400,7 +400,7 @@ pub struct LeadConfig {
     pub authorization: Option<AuthorizationLists>,
     /// Facts about the build that runs, for the descriptor.
     #[serde(default)]
-    pub build: BuildFacts,
+    pub build: BuildLabels,
     /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
@@ -417,7 +417,7 @@ impl LeadConfig {
 /// Facts about the build that runs; no part of an agent's fingerprint (AD-22, AD-25).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BuildFacts {
+pub struct BuildLabels {
     /// Digest of the image. Default `unknown`.
     #[serde(default)]
     pub image_digest: Option<String>,

@@ -106,9 +106,9 @@ impl LeadScope {
         }
     }
 
-    /// The op `reset_agent`; answers how many policies were forgotten (CA-8).
-    pub fn reset_agent(&self, which: &ResetAgent) -> usize {
-        self.policies.reset_agent(which)
+    /// The op `reset_agent` (CA-8).
+    pub fn reset_agent(&self, which: &ResetAgent) {
+        self.policies.reset_agent(which);
     }
 
     /// The op `reload_skills`.

@@ -183,8 +183,8 @@ impl Runtime {
             "delete_thread" => self.delete_thread(rest),
             "reset_agent" => {
                 let which: ResetAgent = from_value(rest)?;
-                let forgotten = self.0.lead.reset_agent(&which);
-                Ok(json!({ "forgotten": forgotten }).to_string())
+                self.0.lead.reset_agent(&which);
+                Ok("{}".to_owned())
             }
             _ => {
                 #[derive(Deserialize)]
