@@ -4,7 +4,21 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod bounded;
+mod call_set;
 mod dangling_tool_call;
+pub mod loop_detection;
+pub mod model_length;
+mod reply;
+mod request;
+pub mod safety_finish_reason;
+pub mod subagent_limit;
+pub mod terminal_response;
+mod termination;
+#[cfg(test)]
+mod testing;
+pub mod token_budget;
+pub mod token_usage;
 
 use std::sync::Arc;
 
@@ -18,6 +32,8 @@ use crate::protocol::error::Error;
 use crate::protocol::time::Timestamp;
 use crate::state::View;
 use crate::state::update::StateUpdate;
+
+pub use reply::is_error_fallback;
 
 /// Makes the middleware of a place in the chain; `None` when its feature is off in this assembly.
 type Build = fn(&ChainInputs) -> Option<Arc<dyn Middleware>>;

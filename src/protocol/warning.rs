@@ -31,6 +31,10 @@ pub enum Warning {
     SkillSkipped,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
+    SubagentRunUnknown,
+    /// The provider ended a reply for safety; its calls were not executed (MW-SAF-4).
+    SafetyTermination,
 }
 
 impl Warning {
@@ -51,6 +55,8 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::SubagentRunUnknown => "subagent_run_unknown",
+            Warning::SafetyTermination => "safety_termination",
         }
     }
 }

@@ -10,6 +10,7 @@ mod cancels;
 mod crash;
 mod faults;
 mod golden;
+mod guards;
 mod llmock;
 mod machine;
 mod retry;
