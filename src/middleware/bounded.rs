@@ -2,8 +2,8 @@
 
 use std::hash::Hash;
 
-use indexmap::IndexMap;
 use indexmap::map::Entry;
+use indexmap::{Equivalent, IndexMap};
 
 /// How many runs a guard remembers (HP-2).
 pub(crate) const REMEMBERED_RUNS: usize = 1000;
@@ -28,12 +28,12 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 
     /// The value of a key.
-    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
         self.entries.get(key)
     }
 
     /// The value of a key, to be changed.
-    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub(crate) fn get_mut<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&mut V> {
         self.entries.get_mut(key)
     }
 
@@ -58,12 +58,12 @@ impl<K: Hash + Eq, V> BoundedMap<K, V> {
     }
 
     /// Takes a key out.
-    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
         self.entries.shift_remove(key)
     }
 
     /// Makes a key the newest.
-    pub(crate) fn refresh(&mut self, key: &K) {
+    pub(crate) fn refresh<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) {
         if let Some((place, ..)) = self.entries.get_full(key) {
             self.entries.move_index(place, self.entries.len() - 1);
         }

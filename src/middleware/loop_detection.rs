@@ -7,7 +7,7 @@
 //!
 //! Source: DeerFlow `LoopDetectionMiddleware`, MW-LOOP-1 to 12, SUB-56 to 60.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
@@ -19,8 +19,8 @@ use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
-use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::json::pointer_token;
+use crate::protocol::app_config::{Feature, LoopDetectionConfig};
+use crate::protocol::error::Error;
 use crate::protocol::message::{Message, ToolCall};
 use crate::protocol::run::StopReason;
 use crate::state::update::StateUpdate;
@@ -28,120 +28,51 @@ use crate::state::update::StateUpdate;
 /// Most words that wait for a run's next model call.
 const MAX_PENDING: usize = 4;
 
-/// DeerFlow's section `loop_detection`. All numbers are at least 1, and no hard limit is below its warning.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoopDetectionConfig {
-    /// Whether it acts at all.
-    pub enabled: bool,
-    /// Replies with the same calls, within the window, at which the model is told.
-    pub warn_threshold: usize,
-    /// Replies with the same calls, within the window, at which the run ends.
-    pub hard_limit: usize,
-    /// Replies with calls in the window.
-    pub window_size: usize,
-    /// Runs that are remembered; the one that called tools longest ago goes first.
-    pub max_tracked_threads: usize,
-    /// Calls of one tool, within a window of calls, at which the model is told.
-    pub tool_freq_warn: usize,
-    /// Calls of one tool, within a window of calls, at which the run ends.
-    pub tool_freq_hard_limit: usize,
-    /// Other limits for some tools, by name.
-    pub tool_freq_overrides: BTreeMap<String, ToolFreqOverride>,
+/// How often things may come, in numbers of this machine.
+#[derive(Debug)]
+struct Limits {
+    /// Replies with the same calls at which the model is told.
+    warn: usize,
+    /// Those at which the run ends.
+    hard: usize,
+    /// Replies that are looked at.
+    replies: usize,
+    /// Calls that are looked at, to count tools. No limit may lie beyond it, or it would never be met.
+    calls: usize,
+    /// Calls of one tool at which the model is told, and those at which the run ends.
+    tool: (usize, usize),
+    /// The same for some tools.
+    of_tools: HashMap<String, (usize, usize)>,
 }
 
-/// Limits of one tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToolFreqOverride {
-    /// In place of `tool_freq_warn`.
-    pub warn: usize,
-    /// In place of `tool_freq_hard_limit`.
-    pub hard_limit: usize,
-}
-
-impl Default for LoopDetectionConfig {
-    fn default() -> Self {
-        LoopDetectionConfig {
-            enabled: true,
-            warn_threshold: 3,
-            hard_limit: 5,
-            window_size: 20,
-            max_tracked_threads: 100,
-            tool_freq_warn: 30,
-            tool_freq_hard_limit: 50,
-            tool_freq_overrides: BTreeMap::new(),
-        }
-    }
-}
-
-impl LoopDetectionConfig {
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |path: String, rule: &str| {
-            Err(Error::at(
-                ErrorCode::OutOfRange,
-                path,
-                format!("this must be {rule}"),
-            ))
-        };
-        for (member, value) in [
-            ("window_size", self.window_size),
-            ("max_tracked_threads", self.max_tracked_threads),
-        ] {
-            if value < 1 {
-                return refuse(format!("/{member}"), "1 or more");
-            }
-        }
-        let pairs = [
-            (
-                "/warn_threshold".to_owned(),
-                self.warn_threshold,
-                "/hard_limit".to_owned(),
-                self.hard_limit,
-            ),
-            (
-                "/tool_freq_warn".to_owned(),
-                self.tool_freq_warn,
-                "/tool_freq_hard_limit".to_owned(),
-                self.tool_freq_hard_limit,
-            ),
-        ];
-        let overrides = self.tool_freq_overrides.iter().map(|(name, limits)| {
-            let at = format!("/tool_freq_overrides/{}", pointer_token(name));
-            (
-                format!("{at}/warn"),
-                limits.warn,
-                format!("{at}/hard_limit"),
-                limits.hard_limit,
-            )
-        });
-        for (warn_at, warn, hard_at, hard) in pairs.into_iter().chain(overrides) {
-            if warn < 1 {
-                return refuse(warn_at, "1 or more");
-            }
-            if hard < warn {
-                return refuse(
-                    hard_at,
-                    "no less than the number of calls at which the model is told",
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// The window of calls in which tools are counted: no limit may lie beyond it, or it would never be met.
-    fn call_window(&self) -> usize {
-        let hard = self
+impl Limits {
+    fn new(config: &LoopDetectionConfig) -> Self {
+        let pair = |warn, hard| (number(warn), number(hard));
+        let tool = pair(config.tool_freq_warn, config.tool_freq_hard_limit);
+        let of_tools: HashMap<String, (usize, usize)> = config
             .tool_freq_overrides
-            .values()
-            .map(|tool| tool.hard_limit);
-        hard.fold(self.window_size.max(self.tool_freq_hard_limit), usize::max)
-    }
-
-    fn limits_of(&self, tool: &str) -> (usize, usize) {
-        match self.tool_freq_overrides.get(tool) {
-            Some(limits) => (limits.warn, limits.hard_limit),
-            None => (self.tool_freq_warn, self.tool_freq_hard_limit),
+            .iter()
+            .map(|(name, limits)| (name.clone(), pair(limits.warn, limits.hard_limit)))
+            .collect();
+        let replies = number(config.window_size);
+        let hard = of_tools.values().map(|(_, hard)| *hard);
+        Limits {
+            warn: number(config.warn_threshold),
+            hard: number(config.hard_limit),
+            replies,
+            calls: hard.fold(replies.max(tool.1), usize::max),
+            tool,
+            of_tools,
         }
     }
+
+    fn of(&self, tool: &str) -> (usize, usize) {
+        self.of_tools.get(tool).copied().unwrap_or(self.tool)
+    }
+}
+
+fn number(configured: u64) -> usize {
+    usize::try_from(configured).unwrap_or(usize::MAX)
 }
 
 /// What comes of a reply.
@@ -171,32 +102,31 @@ struct Track {
 
 impl Track {
     /// Takes a reply with calls in. A verdict on the set of calls leaves the tools uncounted (MW-LOOP-5).
-    fn judge(&mut self, hash: String, calls: &[ToolCall], config: &LoopDetectionConfig) -> Verdict {
+    fn judge(&mut self, hash: String, calls: &[ToolCall], limits: &Limits) -> Verdict {
         self.replies.push_back(hash.clone());
-        while self.replies.len() > config.window_size {
+        while self.replies.len() > limits.replies {
             self.replies.pop_front();
         }
         let replies = &self.replies;
         self.warned.retain(|hash| replies.contains(hash));
         let count = replies.iter().filter(|reply| **reply == hash).count();
-        if count >= config.hard_limit {
+        if count >= limits.hard {
             return Verdict::Stop(format!(
                 "[FORCED STOP] The same tool calls came {count} times, so they are not run again and this run ends here. \
                  What it has found so far stands above."
             ));
         }
-        if count >= config.warn_threshold && self.warned.insert(hash) {
+        if count >= limits.warn && self.warned.insert(hash) {
             return Verdict::Warn(format!(
                 "[LOOP DETECTED] The same tool calls came {count} times, and they will not return anything else. Stop \
                  calling tools and answer now; if the task cannot be done, say how far it got."
             ));
         }
-        let window = config.call_window();
         let names = calls.iter().map(|call| &*call.name);
         for name in names.filter(|name| !name.is_empty()) {
-            let (warn, hard) = config.limits_of(name);
+            let (warn, hard) = limits.of(name);
             let name: Arc<str> = name.into();
-            let count = self.count(&name, window);
+            let count = self.count(&name, limits.calls);
             if count >= hard {
                 return Verdict::Stop(format!(
                     "[FORCED STOP] The tool {} was called {count} times, so it is not run again and this run ends here. \
@@ -249,27 +179,25 @@ type RunKey = (Arc<str>, Arc<str>);
 /// See the module.
 pub struct LoopDetection {
     config: LoopDetectionConfig,
+    limits: Limits,
     runs: Mutex<BoundedMap<RunKey, Track>>,
     stopped: Mutex<BoundedMap<Arc<str>, StopReason>>,
 }
 
 impl LoopDetection {
     /// As configured.
-    ///
-    /// # Errors
-    /// `OutOfRange` at the member at fault; paths begin at the section.
-    pub fn new(config: LoopDetectionConfig) -> Result<Self, Error> {
-        config.check()?;
-        Ok(LoopDetection {
-            runs: Mutex::new(BoundedMap::new(config.max_tracked_threads)),
+    pub fn new(config: LoopDetectionConfig) -> Self {
+        LoopDetection {
+            runs: Mutex::new(BoundedMap::new(number(config.max_tracked_threads))),
             stopped: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
+            limits: Limits::new(&config),
             config,
-        })
+        }
     }
 
     /// Whether this ended the run; says so once. It can be asked after the run is over (MW-LOOP-7, SUB-60).
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
-        self.stopped().remove(&Arc::from(run_id))
+        self.stopped().remove(run_id)
     }
 
     /// Forgets a thread, or everything (MW-LOOP-11).
@@ -305,7 +233,7 @@ impl LoopDetection {
             let mut runs = self.runs();
             runs.refresh(&key);
             let track = runs.get_or_insert_with(key, Track::default);
-            let verdict = track.judge(hash, calls, &self.config);
+            let verdict = track.judge(hash, calls, &self.limits);
             if let Verdict::Warn(words) = &verdict {
                 track.queue(words.clone());
             }
@@ -339,7 +267,7 @@ impl Middleware for LoopDetection {
     }
 
     fn hooks(&self) -> Hooks {
-        let on = self.config.enabled;
+        let on = self.config.is_enabled();
         Hooks {
             before_agent: on,
             wrap_model_call: on,
@@ -367,7 +295,7 @@ impl Middleware for LoopDetection {
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
-        if !self.config.enabled {
+        if !self.config.is_enabled() {
             return Ok(HookOutput::Continue);
         }
         let (thread, run) = key(&context.run.thread_id, &context.run.run_id);
@@ -414,16 +342,16 @@ impl Middleware for LoopDetection {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::reply;
-    use crate::middleware::testing::{Answers, Stage, heard, run_as};
+    use crate::middleware::stage::{Answers, Stage, heard, run_as};
+    use crate::protocol::app_config::ToolFrequencyConfig;
 
     fn guard(change: impl FnOnce(&mut LoopDetectionConfig)) -> LoopDetection {
         let mut config = LoopDetectionConfig::default();
         change(&mut config);
-        LoopDetection::new(config).unwrap()
+        LoopDetection::new(config)
     }
 
     fn call(name: &str, args: Value) -> Value {
@@ -553,7 +481,7 @@ mod tests {
         let guard = guard(|config| {
             config.tool_freq_warn = 2;
             config.tool_freq_hard_limit = 3;
-            let bash = ToolFreqOverride {
+            let bash = ToolFrequencyConfig {
                 warn: 60,
                 hard_limit: 70,
             };
@@ -721,44 +649,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_bounds_are_refused_where_they_stand() {
-        type Change = fn(&mut LoopDetectionConfig);
-        let cases: [(&str, Change); 8] = [
-            ("/warn_threshold", |config| config.warn_threshold = 0),
-            ("/hard_limit", |config| config.hard_limit = 2),
-            ("/window_size", |config| config.window_size = 0),
-            ("/max_tracked_threads", |config| {
-                config.max_tracked_threads = 0
-            }),
-            ("/tool_freq_warn", |config| config.tool_freq_warn = 0),
-            ("/tool_freq_hard_limit", |config| {
-                config.tool_freq_hard_limit = 29
-            }),
-            ("/tool_freq_overrides/a~1b/warn", |config| {
-                let none = ToolFreqOverride {
-                    warn: 0,
-                    hard_limit: 1,
-                };
-                config.tool_freq_overrides.insert("a/b".into(), none);
-            }),
-            ("/tool_freq_overrides/x/hard_limit", |config| {
-                let crossed = ToolFreqOverride {
-                    warn: 2,
-                    hard_limit: 1,
-                };
-                config.tool_freq_overrides.insert("x".into(), crossed);
-            }),
-        ];
-        for (path, change) in cases {
-            let mut config = LoopDetectionConfig::default();
-            change(&mut config);
-            let error = LoopDetection::new(config).err().unwrap();
-            assert_eq!(
-                (error.code, error.path.as_deref()),
-                (ErrorCode::OutOfRange, Some(path))
-            );
-        }
-        let off = guard(|config| config.enabled = false);
+    fn switched_off_it_does_nothing() {
+        let off = guard(|config| config.enabled = Some(false));
         assert_eq!(off.hooks(), Hooks::default());
         assert_eq!(
             series(&off, (0..6).map(|_| json!([call("f", json!({}))]))),
@@ -769,7 +661,7 @@ mod tests {
     #[test]
     fn the_policy_names_the_settings() {
         let guard = guard(|config| {
-            let bash = ToolFreqOverride {
+            let bash = ToolFrequencyConfig {
                 warn: 60,
                 hard_limit: 70,
             };

@@ -34,7 +34,7 @@ impl ModelLength {
 
 impl Middleware for ModelLength {
     fn name(&self) -> &str {
-        "model_length_finish_reason"
+        "model_length"
     }
 
     fn hooks(&self) -> Hooks {
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::testing::{Stage, run_as};
+    use crate::middleware::stage::{Stage, run_as};
 
     fn stop_reason(members: Value) -> Option<StopReason> {
         let facts = run_as("t", "r");

@@ -3,9 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
-use crate::protocol::json::quote;
 use crate::protocol::message::{Fields, Kind, Message, ToolCall};
 use crate::state::View;
 use crate::state::python;
@@ -134,7 +132,7 @@ pub(crate) fn has_tool_intent(reply: &Fields, finish_reason: FinishReason) -> bo
 
 /// Whether there is anything to read in a content: text that is not blank, or a block of text that is not (HP-8).
 pub(crate) fn has_visible_content(content: &Value) -> bool {
-    let is_read = |text: &str| !text.trim().is_empty();
+    let is_read = |text: &str| text.chars().any(|c| !python::is_space(c));
     match content {
         Value::String(text) => is_read(text),
         Value::Array(blocks) => blocks.iter().any(|block| match block {
@@ -154,12 +152,6 @@ pub(crate) fn has_visible_content(content: &Value) -> bool {
 pub(crate) fn quoted_name(name: &str) -> String {
     let clipped: String = name.chars().take(MAX_NAME_CHARS).collect();
     format!("{clipped:?}")
-}
-
-/// Hash of a text in a descriptor: of the text as a JSON string (AD-2, AD-3).
-pub(crate) fn text_hash(text: &str) -> String {
-    let digest = Sha256::digest(quote(text).as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Members of a policy.
@@ -318,13 +310,5 @@ pub(crate) mod tests {
         ] {
             assert!(!has_visible_content(&content), "{content}");
         }
-    }
-
-    #[test]
-    fn ad_3_a_text_is_hashed_as_a_json_string() {
-        assert_eq!(
-            text_hash("a"),
-            "ac8d8342bbb2362d13f0a559a3621bb407011368895164b628a54f7fc33fc43c"
-        );
     }
 }

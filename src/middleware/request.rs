@@ -2,35 +2,17 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::{ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::transcript::Transcript;
 
-/// The member of `additional_kwargs` that keeps a message from the user's eyes.
-pub(crate) const HIDE_FROM_UI: &str = "hide_from_ui";
-
-/// A human message of a guard.
+/// A human message of a guard; it is not hidden, since it never gets to where messages are shown.
 pub(crate) fn note(name: &str, text: String) -> Message {
-    Message::new(named(name, text))
-}
-
-/// A human message of a guard that says it is none of the user's.
-pub(crate) fn hidden_note(name: &str, text: &str) -> Message {
-    let mut fields = named(name, text.to_owned());
-    fields
-        .additional_kwargs
-        .insert(HIDE_FROM_UI.to_owned(), Value::Bool(true));
-    Message::new(fields)
-}
-
-fn named(name: &str, text: String) -> Fields {
-    let mut fields = Fields::new(Kind::Human, Value::String(text));
+    let mut fields = Fields::new(Kind::Human, text);
     fields.name = Some(name.to_owned());
-    fields
+    Message::new(fields)
 }
 
 /// Passes a request on with `note` after all that is there, so that it parts no call from its result. When the call fails,

@@ -12,6 +12,7 @@ use super::reply::{
 };
 use super::termination::{Detector, Termination, detect};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware};
+use crate::protocol::app_config::{Feature, SafetyDetectorConfig, SafetyFinishReasonConfig};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Message};
 use crate::protocol::run::StopReason;
@@ -23,33 +24,6 @@ pub const RECORD: &str = "safety_termination";
 
 /// Most tool names in the text of a warning.
 const MAX_WARNED_NAMES: usize = 10;
-
-/// DeerFlow's section `safety_finish_reason`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SafetyFinishReasonConfig {
-    /// Whether it acts at all.
-    pub enabled: bool,
-    /// What to look for; the built-in detectors when `None`. An empty list is refused: it would look like protection.
-    pub detectors: Option<Vec<SafetyDetectorConfig>>,
-}
-
-impl Default for SafetyFinishReasonConfig {
-    fn default() -> Self {
-        SafetyFinishReasonConfig {
-            enabled: true,
-            detectors: None,
-        }
-    }
-}
-
-/// One entry of `detectors`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SafetyDetectorConfig {
-    /// `use`: one of the built-in detectors, by its name, its class, or the path of its class in DeerFlow.
-    pub class: String,
-    /// `config`: `finish_reasons`, or `stop_reasons`, in place of the built-in ones.
-    pub config: Map<String, Value>,
-}
 
 /// The detectors there are, with the classes that DeerFlow has for them.
 fn built_in() -> [(&'static str, Detector); 3] {
@@ -100,8 +74,8 @@ impl SafetyFinishReason {
     /// # Errors
     /// `OutOfRange` at `/detectors` when it is empty; `UnknownVariant`, `UnknownMember` or `WrongType` below an entry that is
     /// no detector (MW-SAF-5). Paths begin at the section.
-    pub fn new(config: SafetyFinishReasonConfig) -> Result<Self, Error> {
-        let detectors = match config.detectors {
+    pub fn new(config: &SafetyFinishReasonConfig) -> Result<Self, Error> {
+        let detectors = match &config.detectors {
             None => built_in()
                 .into_iter()
                 .map(|(_, detector)| detector)
@@ -114,7 +88,7 @@ impl SafetyFinishReason {
                 ));
             }
             Some(entries) => entries
-                .into_iter()
+                .iter()
                 .enumerate()
                 .map(|(place, entry)| {
                     configured(entry).map_err(|error| error.below(&format!("/detectors/{place}")))
@@ -122,15 +96,14 @@ impl SafetyFinishReason {
                 .collect::<Result<_, _>>()?,
         };
         Ok(SafetyFinishReason {
-            enabled: config.enabled,
+            enabled: config.is_enabled(),
             detectors,
         })
     }
 }
 
-fn configured(entry: SafetyDetectorConfig) -> Result<Detector, Error> {
-    let SafetyDetectorConfig { class, config } = entry;
-    let name = class.rsplit([':', '.']).next().unwrap_or_default();
+fn configured(entry: &SafetyDetectorConfig) -> Result<Detector, Error> {
+    let name = entry.class.rsplit([':', '.']).next().unwrap_or_default();
     let known = built_in()
         .into_iter()
         .find(|(known, detector)| *known == name || detector.name == name);
@@ -143,11 +116,11 @@ fn configured(entry: SafetyDetectorConfig) -> Result<Detector, Error> {
         ));
     };
     let parameter = format!("{}s", detector.field);
-    for (name, value) in config {
-        if name != parameter {
+    for (name, value) in &entry.config.0 {
+        if *name != parameter {
             return Err(Error::at(
                 ErrorCode::UnknownMember,
-                format!("/config/{}", crate::protocol::json::pointer_token(&name)),
+                format!("/config/{}", crate::protocol::json::pointer_token(name)),
                 format!("this detector takes {parameter:?} and nothing else"),
             ));
         }
@@ -269,10 +242,11 @@ impl Middleware for SafetyFinishReason {
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::reply;
-    use crate::middleware::testing::{Stage, run_as};
+    use crate::middleware::stage::{Stage, run_as};
+    use crate::protocol::app_config::OpaqueSettings;
 
     fn guard() -> SafetyFinishReason {
-        SafetyFinishReason::new(SafetyFinishReasonConfig::default()).unwrap()
+        SafetyFinishReason::new(&SafetyFinishReasonConfig::default()).unwrap()
     }
 
     fn writes_a_file() -> Value {
@@ -369,10 +343,10 @@ mod tests {
     fn saf_5_own_detectors_replace_the_built_in_ones() {
         let entry = |class: &str, config: Value| SafetyDetectorConfig {
             class: class.to_owned(),
-            config: config.as_object().unwrap().clone(),
+            config: OpaqueSettings(config.as_object().unwrap().clone()),
         };
         let with = |entries: Vec<SafetyDetectorConfig>| {
-            SafetyFinishReason::new(SafetyFinishReasonConfig {
+            SafetyFinishReason::new(&SafetyFinishReasonConfig {
                 detectors: Some(entries),
                 ..Default::default()
             })

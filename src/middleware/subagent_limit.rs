@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::testing::{Stage, run_as};
+    use crate::middleware::stage::{Stage, run_as};
 
     fn limit(max_concurrent: i64, max_total: i64) -> SubagentLimit {
         SubagentLimit::new(SubagentLimitConfig {

@@ -14,10 +14,12 @@ use serde_json::{Map, Value};
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 use super::reply::{
     ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
-    text_hash,
 };
-use super::request::{HIDE_FROM_UI, hidden_note, run_with_note};
-use super::{Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel};
+use super::request::run_with_note;
+use super::user_messages::{HIDDEN, hidden_human};
+use super::{
+    Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, text_hash,
+};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::error::Error;
@@ -109,7 +111,7 @@ fn has_tool_results(state: &View<'_>) -> bool {
             Kind::Tool => found = true,
             Kind::Human => {
                 let kwargs = &message.fields().additional_kwargs;
-                if python::truthy_member(kwargs, HIDE_FROM_UI).is_none() {
+                if python::truthy_member(kwargs, HIDDEN).is_none() {
                     return found;
                 }
             }
@@ -183,7 +185,7 @@ impl Middleware for TerminalResponse {
         if !is_announced {
             return next.run(request);
         }
-        let note = hidden_note("terminal_response_recovery", RECOVERY);
+        let note = hidden_human("terminal_response_recovery", RECOVERY.to_owned());
         run_with_note(request, note, next, move || {
             if let Some(retry) = self.lock().get_mut(&key) {
                 *retry = Retry::Announced;
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
     use crate::middleware::reply::is_error_fallback;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::testing::{Answers, Stage, heard, run_as};
+    use crate::middleware::stage::{Answers, Stage, heard, run_as};
 
     fn human(text: &str, kwargs: Value) -> Message {
         let mut fields = Fields::new(Kind::Human, text);

@@ -1,173 +1,97 @@
-//! For tests of middlewares: a thread in memory that one hook at a time works on.
-
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! What unit tests of middlewares share: the inside of a wrapper, and hooks on a state made of messages.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use super::{Hook, HookContext, HookOutput, Jump, Middleware, ModelResponse, NextModel, RunFacts};
+use super::{HookContext, HookOutput, Middleware, ModelResponse, NextModel, NextTool, RunFacts};
+use crate::middleware::Hook;
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
-use crate::ports::model::{ModelError, ModelRequest, Purpose};
-use crate::protocol::error::{Error, ErrorCode};
+use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::message::Message;
 use crate::state::ids::SequentialIds;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::state::{Overlay, ThreadState};
+use crate::tools::testing::{ready, run_with};
 
-/// Facts of a run of a thread.
-pub(crate) fn run_as(thread: &str, run: &str) -> RunFacts {
-    RunFacts {
-        thread_id: thread.into(),
-        run_id: run.into(),
-        ..RunFacts::default()
-    }
-}
+struct Inside;
 
-/// A thread with pending writes.
-pub(crate) struct Stage {
-    state: ThreadState,
-    overlay: Overlay,
-    ids: SequentialIds,
-}
-
-impl Stage {
-    /// A thread of these messages.
-    pub(crate) fn new(messages: Vec<Message>) -> Self {
-        let mut stage = Stage {
-            state: ThreadState::new(),
-            overlay: Overlay::new(),
-            ids: SequentialIds::starting_at(1000),
+impl NextTool for Inside {
+    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        let answer = ToolAnswer {
+            content: "ran".into(),
+            ..ToolAnswer::default()
         };
-        stage.write(StateUpdate::messages(messages));
-        stage
-    }
-
-    /// Writes to it.
-    pub(crate) fn write(&mut self, update: StateUpdate) {
-        self.state
-            .stage(
-                &mut self.overlay,
-                std::slice::from_ref(&update),
-                &mut self.ids,
-            )
-            .unwrap();
-    }
-
-    /// Runs a hook and writes what it writes; tells where it jumps, and whether it wrote.
-    pub(crate) fn hook(
-        &mut self,
-        middleware: &dyn Middleware,
-        hook: Hook,
-        facts: &RunFacts,
-    ) -> (Option<Jump>, Option<StateUpdate>) {
-        let context = HookContext {
-            state: self.state.view(&self.overlay),
-            run: facts,
-            answer: None,
-        };
-        let (jump, update) = match middleware.hook(hook, &context).unwrap() {
-            HookOutput::Continue => (None, None),
-            HookOutput::Update(update) => (None, Some(update)),
-            HookOutput::Jump(jump, update) => (Some(jump), Some(update)),
-            HookOutput::Await(_) => panic!("no hook here asks for anything"),
-        };
-        if let Some(update) = &update {
-            self.write(update.clone());
-        }
-        (jump, update)
-    }
-
-    /// Runs `after_model`, which must not jump.
-    pub(crate) fn after_model(
-        &mut self,
-        middleware: &dyn Middleware,
-        facts: &RunFacts,
-    ) -> Option<StateUpdate> {
-        let (jump, update) = self.hook(middleware, Hook::AfterModel, facts);
-        assert_eq!(jump, None);
-        update
-    }
-
-    /// The newest message.
-    pub(crate) fn last(&self) -> Message {
-        self.state.view(&self.overlay).last().unwrap().clone()
-    }
-
-    /// All messages.
-    pub(crate) fn messages(&self) -> Vec<Message> {
-        let view = self.state.view(&self.overlay);
-        view.messages().cloned().collect()
+        Box::pin(std::future::ready(ToolOutcome::Answer(answer)))
     }
 }
 
-struct NoHost;
-
-impl HostCalls for NoHost {
-    fn open(&self, _: HostCall) -> Result<Box<dyn HostCallHandle>, Error> {
-        Err(Error::new(ErrorCode::NoQueue, "nobody listens"))
-    }
-    fn emit_custom(&self, _: &str, _: serde_json::Value) -> Option<BoxFuture<'static, ()>> {
-        None
-    }
-}
-
-struct Model {
-    fails: bool,
-    heard: Vec<Message>,
-}
-
-impl NextModel for Model {
-    fn run(&mut self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, ModelError>> {
-        self.heard = request.messages.to_vec();
-        let result = if self.fails {
-            Err(Error::new(ErrorCode::ModelServer, "down").into())
-        } else {
-            Ok(ModelResponse::default())
-        };
-        Box::pin(async move { result })
-    }
-}
-
-/// Whether the model behind a wrapper answers.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Answers {
-    Yes,
-    No,
-}
-
-/// The messages that a model hears through a wrapper in a run.
-pub(crate) fn heard(
+/// The answer to a call through one wrapper, or what the model is told of its failure.
+pub(crate) fn called(
     middleware: &dyn Middleware,
-    messages: Vec<Message>,
-    facts: &RunFacts,
-    answers: Answers,
-) -> Vec<Message> {
-    let request = ModelRequest {
+    invocation: ToolInvocation,
+) -> Result<ToolAnswer, String> {
+    match ready(middleware.wrap_tool_call(invocation, &mut Inside)) {
+        ToolOutcome::Answer(answer) => Ok(answer),
+        ToolOutcome::Failed(fault) => Err(fault),
+    }
+}
+
+#[derive(Default)]
+struct Noting(Option<ModelRequest>);
+
+impl NextModel for Noting {
+    fn run(&mut self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, ModelError>> {
+        self.0 = Some(request);
+        Box::pin(std::future::ready(Ok(ModelResponse {
+            reply: ModelReply::default(),
+            updates: Vec::new(),
+        })))
+    }
+}
+
+/// A request with these tools.
+pub(crate) fn request(tools: Arc<[ToolSpec]>, reads: ChannelReads) -> ModelRequest {
+    ModelRequest {
         purpose: Purpose::Lead,
         system: None,
         preamble: None,
-        messages: Arc::new(messages.into()),
-        tools: Arc::from([]),
+        messages: Arc::default(),
+        tools,
         tool_choice: None,
         attempt: 0,
-        run: Arc::new(RunContext {
-            run_id: facts.run_id.clone(),
-            thread_id: facts.thread_id.clone(),
-            host: Arc::new(NoHost),
-            signals: facts.signals.clone(),
-        }),
+        reads,
+        run: run_with(RunFacts::default()),
+    }
+}
+
+/// The request that a wrapper passes on.
+pub(crate) fn passed_on(middleware: &dyn Middleware, request: ModelRequest) -> ModelRequest {
+    let mut inside = Noting::default();
+    let response = ready(middleware.wrap_model_call(request, &mut inside));
+    assert!(response.is_ok(), "{response:?}");
+    inside.0.expect("a wrapper that passes on")
+}
+
+/// What a hook does on a state of these messages and this update.
+pub(crate) fn hooked(
+    middleware: &dyn Middleware,
+    hook: Hook,
+    messages: Vec<Message>,
+    update: StateUpdate,
+    run: &RunFacts,
+) -> HookOutput {
+    let state = ThreadState::new();
+    let mut overlay = Overlay::new();
+    let mut ids = SequentialIds::starting_at(1);
+    let writes = [StateUpdate::messages(messages), update];
+    state
+        .stage(&mut overlay, &writes, &mut ids)
+        .expect("a sound state");
+    let context = HookContext {
+        state: state.view(&overlay),
+        run,
+        answer: None,
     };
-    let mut model = Model {
-        fails: answers == Answers::No,
-        heard: Vec::new(),
-    };
-    let mut call = middleware.wrap_model_call(request, &mut model);
-    let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    let Poll::Ready(result) = polled else {
-        panic!("a part of this test waits");
-    };
-    assert_eq!(result.is_ok(), answers == Answers::Yes);
-    drop(call);
-    model.heard
+    middleware.hook(hook, &context).expect("no error")
 }

@@ -17,7 +17,8 @@ use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
-use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::app_config::{Feature, TokenBudgetConfig};
+use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::run::StopReason;
 use crate::state::View;
@@ -26,66 +27,6 @@ use crate::state::update::StateUpdate;
 /// How many replies in a row, from the newest, must be as they were before the walk back ends. What is added to a reply is
 /// added while the next one is the newest, so one would do.
 const SETTLED: usize = 8;
-
-/// DeerFlow's section `token_budget`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TokenBudgetConfig {
-    /// Whether it acts at all.
-    pub enabled: bool,
-    /// Most tokens of a run, read and written; at least 1000.
-    pub max_tokens: u64,
-    /// Most tokens read, at least 1; `None` for no limit of its own.
-    pub max_input_tokens: Option<u64>,
-    /// Most tokens written, at least 1; `None` for no limit of its own.
-    pub max_output_tokens: Option<u64>,
-    /// The share of a limit at which the model is told.
-    pub warn_threshold: f64,
-    /// The share of a limit at which the run ends; at least `warn_threshold`.
-    pub hard_stop_threshold: f64,
-}
-
-impl Default for TokenBudgetConfig {
-    /// DeerFlow's, off as in a lead agent.
-    fn default() -> Self {
-        TokenBudgetConfig {
-            enabled: false,
-            max_tokens: 200_000,
-            max_input_tokens: None,
-            max_output_tokens: None,
-            warn_threshold: 0.8,
-            hard_stop_threshold: 1.0,
-        }
-    }
-}
-
-impl TokenBudgetConfig {
-    fn check(&self) -> Result<(), Error> {
-        let refuse = |member: &str, rule: &str| {
-            Err(Error::at(
-                ErrorCode::OutOfRange,
-                format!("/{member}"),
-                format!("{member} must be {rule}"),
-            ))
-        };
-        let is_share = |share: f64| share.is_finite() && share >= 0.0;
-        if self.max_tokens < 1000 {
-            return refuse("max_tokens", "1000 or more");
-        }
-        if self.max_input_tokens == Some(0) {
-            return refuse("max_input_tokens", "1 or more");
-        }
-        if self.max_output_tokens == Some(0) {
-            return refuse("max_output_tokens", "1 or more");
-        }
-        if !is_share(self.warn_threshold) {
-            return refuse("warn_threshold", "a share, 0 or more");
-        }
-        if !is_share(self.hard_stop_threshold) || self.hard_stop_threshold < self.warn_threshold {
-            return refuse("hard_stop_threshold", "no less than warn_threshold");
-        }
-        Ok(())
-    }
-}
 
 /// Tokens read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,22 +142,18 @@ pub struct TokenBudget {
 
 impl TokenBudget {
     /// As configured.
-    ///
-    /// # Errors
-    /// `OutOfRange` at the member at fault; paths begin at the section.
-    pub fn new(config: TokenBudgetConfig) -> Result<Self, Error> {
-        config.check()?;
-        Ok(TokenBudget {
+    pub fn new(config: TokenBudgetConfig) -> Self {
+        TokenBudget {
             config,
             runs: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
             stopped: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
-        })
+        }
     }
 
     /// Whether this ended the run; says so once. It can be asked after the run is over.
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        stopped.remove(&Arc::from(run_id))
+        stopped.remove(run_id)
     }
 
     fn runs(&self) -> MutexGuard<'_, BoundedMap<Arc<str>, RunBudget>> {
@@ -305,7 +242,7 @@ impl Middleware for TokenBudget {
     }
 
     fn hooks(&self) -> Hooks {
-        let on = self.config.enabled;
+        let on = self.config.is_enabled();
         Hooks {
             before_agent: on,
             wrap_model_call: on,
@@ -320,7 +257,7 @@ impl Middleware for TokenBudget {
         members([(
             "config",
             json!({
-                "enabled": config.enabled,
+                "enabled": config.is_enabled(),
                 "max_tokens": config.max_tokens,
                 "max_input_tokens": config.max_input_tokens,
                 "max_output_tokens": config.max_output_tokens,
@@ -331,7 +268,7 @@ impl Middleware for TokenBudget {
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
-        if !self.config.enabled {
+        if !self.config.is_enabled() {
             return Ok(HookOutput::Continue);
         }
         let run_id = &context.run.run_id;
@@ -379,20 +316,19 @@ impl Middleware for TokenBudget {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::testing::{Answers, Stage, heard, run_as};
+    use crate::middleware::stage::{Answers, Stage, heard, run_as};
 
     fn budget(change: impl FnOnce(&mut TokenBudgetConfig)) -> TokenBudget {
         let mut config = TokenBudgetConfig {
-            enabled: true,
+            enabled: Some(true),
             max_tokens: 1000,
             ..TokenBudgetConfig::default()
         };
         change(&mut config);
-        TokenBudget::new(config).unwrap()
+        TokenBudget::new(config)
     }
 
     fn used(id: &str, input: u64, output: u64) -> Message {
@@ -499,7 +435,7 @@ mod tests {
         assert!(answers(&mut stage, &guard, reply(whole)));
         assert!(stage.last().text().starts_with("\n\n[TOKEN"));
 
-        let off = budget(|config| config.enabled = false);
+        let off = budget(|config| config.enabled = None);
         assert_eq!(off.hooks(), Hooks::default());
         let mut stage = begun(&off, vec![]);
         assert!(!answers(&mut stage, &off, used("a", 9000, 0)));
@@ -540,35 +476,5 @@ mod tests {
         }
         assert!(!answers(&mut stage, &guard, used("a", 500, 0)));
         assert_eq!(stage.messages().len(), 2);
-    }
-
-    #[test]
-    fn limits_out_of_bounds_are_refused_where_they_stand() {
-        type Change = fn(&mut TokenBudgetConfig);
-        let cases: [(&str, Change); 6] = [
-            ("/max_tokens", |config| config.max_tokens = 999),
-            ("/max_input_tokens", |config| {
-                config.max_input_tokens = Some(0)
-            }),
-            ("/max_output_tokens", |config| {
-                config.max_output_tokens = Some(0)
-            }),
-            ("/warn_threshold", |config| config.warn_threshold = f64::NAN),
-            ("/hard_stop_threshold", |config| {
-                config.hard_stop_threshold = 0.5
-            }),
-            ("/hard_stop_threshold", |config| {
-                config.hard_stop_threshold = f64::INFINITY
-            }),
-        ];
-        for (path, change) in cases {
-            let mut config = TokenBudgetConfig::default();
-            change(&mut config);
-            let error = TokenBudget::new(config).err().unwrap();
-            assert_eq!(
-                (error.code, error.path.as_deref()),
-                (ErrorCode::OutOfRange, Some(path))
-            );
-        }
     }
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Value, json};
 
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware};
+use crate::protocol::app_config::{Feature, TokenUsageConfig};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message, ToolCall};
 use crate::state::View;
@@ -26,19 +27,6 @@ pub const ATTRIBUTION: &str = "token_usage_attribution";
 const COUNTS: [&str; 3] = ["input_tokens", "output_tokens", "total_tokens"];
 const TODO_KINDS: [&str; 4] = ["todo_start", "todo_complete", "todo_update", "todo_remove"];
 
-/// DeerFlow's section `token_usage`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenUsageConfig {
-    /// Whether it acts at all.
-    pub enabled: bool,
-}
-
-impl Default for TokenUsageConfig {
-    fn default() -> Self {
-        TokenUsageConfig { enabled: true }
-    }
-}
-
 /// See the module.
 pub struct TokenUsage {
     enabled: bool,
@@ -46,9 +34,9 @@ pub struct TokenUsage {
 
 impl TokenUsage {
     /// As configured.
-    pub fn new(config: TokenUsageConfig) -> Self {
+    pub fn new(config: &TokenUsageConfig) -> Self {
         TokenUsage {
-            enabled: config.enabled,
+            enabled: config.is_enabled(),
         }
     }
 }
@@ -230,7 +218,7 @@ fn actions(call: &ToolCall, plan: &mut Plan) -> Vec<Value> {
 
 /// Text without blanks around it; `None` when nothing is left.
 fn stripped(text: &str) -> Option<&str> {
-    let text = text.trim();
+    let text = text.trim_matches(crate::state::python::is_space);
     (!text.is_empty()).then_some(text)
 }
 
@@ -298,10 +286,10 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::testing::{Stage, run_as};
+    use crate::middleware::stage::{Stage, run_as};
 
     fn guard() -> TokenUsage {
-        TokenUsage::new(TokenUsageConfig::default())
+        TokenUsage::new(&TokenUsageConfig::default())
     }
 
     fn result(id: &str, kwargs: Value) -> Message {

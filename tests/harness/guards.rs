@@ -8,13 +8,13 @@ use std::task::{Context, Poll, Waker};
 use fawn::agent::assembly::{Assembly, AssemblyParts};
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
-use fawn::middleware::loop_detection::{LoopDetection, LoopDetectionConfig};
+use fawn::middleware::loop_detection::LoopDetection;
 use fawn::middleware::model_length::ModelLength;
-use fawn::middleware::safety_finish_reason::{SafetyFinishReason, SafetyFinishReasonConfig};
+use fawn::middleware::safety_finish_reason::SafetyFinishReason;
 use fawn::middleware::subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use fawn::middleware::terminal_response::TerminalResponse;
-use fawn::middleware::token_budget::{TokenBudget, TokenBudgetConfig};
-use fawn::middleware::token_usage::{TokenUsage, TokenUsageConfig};
+use fawn::middleware::token_budget::TokenBudget;
+use fawn::middleware::token_usage::TokenUsage;
 use fawn::middleware::{
     ChainInputs, Hook, HookOutput, Middleware, ModelResponse, NextModel, RunFacts, compose,
     is_error_fallback,
@@ -25,6 +25,9 @@ use fawn::ports::model::{
     DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Usage,
 };
 use fawn::ports::tool::{ToolInvocation, ToolOutcome};
+use fawn::protocol::app_config::{
+    LoopDetectionConfig, SafetyFinishReasonConfig, TokenBudgetConfig, TokenUsageConfig,
+};
 use fawn::protocol::error::{Error, ErrorCode};
 use fawn::protocol::message::{InvalidToolCall, Kind, Message, ToolCall};
 use fawn::protocol::run::{RunStatus, StopReason};
@@ -136,7 +139,7 @@ fn guards(ledger: Option<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
     let mut chain = compose(&ChainInputs::default());
     chain.extend(ledger);
     let budget = TokenBudgetConfig {
-        enabled: true,
+        enabled: Some(true),
         max_tokens: MAX_TOKENS,
         ..TokenBudgetConfig::default()
     };
@@ -146,13 +149,13 @@ fn guards(ledger: Option<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
         ..SubagentLimitConfig::default()
     };
     chain.extend([
-        Arc::new(TokenUsage::new(TokenUsageConfig::default())) as Arc<dyn Middleware>,
+        Arc::new(TokenUsage::new(&TokenUsageConfig::default())) as Arc<dyn Middleware>,
         Arc::new(SubagentLimit::new(limits)),
-        Arc::new(LoopDetection::new(LoopDetectionConfig::default()).unwrap()),
-        Arc::new(TokenBudget::new(budget).unwrap()),
+        Arc::new(LoopDetection::new(LoopDetectionConfig::default())),
+        Arc::new(TokenBudget::new(budget)),
         Arc::new(TerminalResponse::new()),
         Arc::new(ModelLength::new()),
-        Arc::new(SafetyFinishReason::new(SafetyFinishReasonConfig::default()).unwrap()),
+        Arc::new(SafetyFinishReason::new(&SafetyFinishReasonConfig::default()).unwrap()),
     ]);
     chain
 }
@@ -180,6 +183,7 @@ impl Agent {
             model: Arc::new(InTurn(replies.clone())),
             system_prompt: None,
             data: None,
+            checks: None,
             tools: vec![
                 noted("task"),
                 noted("bash"),
@@ -206,23 +210,21 @@ impl Agent {
         *self.replies.next.lock().unwrap() = replies.into_iter().collect();
         self.replies.requests.lock().unwrap().clear();
         self.ran.lock().unwrap().clear();
-        let facts = RunFacts {
+        let facts = Arc::new(RunFacts {
             run_id: run.run.into(),
             thread_id: run.thread.into(),
             ..RunFacts::default()
-        };
+        });
         let context = Arc::new(RunContext {
             run_id: facts.run_id.clone(),
             thread_id: facts.thread_id.clone(),
-            signals: facts.signals.clone(),
+            facts: facts.clone(),
             ..(*run_context()).clone()
         });
-        let signals = facts.signals.clone();
         let mut machine = RunMachine::new(
             self.assembly.clone(),
             RunOptions {
                 input: Some(StateUpdate::messages(vec![human(run.run)])),
-                facts,
                 context: context.clone(),
                 recursion_limit: run.limit,
                 save_each_step: true,
@@ -261,6 +263,7 @@ impl Agent {
                             call_id: call.id.unwrap_or_default(),
                             name: call.name,
                             args: call.args,
+                            reads: list.reads.clone(),
                             run: context.clone(),
                         }))
                     });
@@ -271,7 +274,7 @@ impl Agent {
                 Step::Done(outcome) => {
                     return Done {
                         outcome,
-                        stop_reason: signals.stop_reason(),
+                        stop_reason: facts.signals.stop_reason(),
                         requests: std::mem::take(&mut *self.replies.requests.lock().unwrap()),
                         ran: std::mem::take(&mut *self.ran.lock().unwrap()),
                         executed,
