@@ -165,13 +165,15 @@ struct Agent {
     assembly: Arc<Assembly>,
     replies: Arc<Replies>,
     /// Tools that ran: id of the message, and name.
-    ran: Arc<Mutex<Vec<(Arc<str>, String)>>>,
+    ran: Arc<Mutex<Ran>>,
 }
+
+type Ran = Vec<(Arc<str>, String)>;
 
 impl Agent {
     fn new(middleware: Vec<Arc<dyn Middleware>>) -> Self {
         let replies = Arc::<Replies>::default();
-        let ran = Arc::<Mutex<Vec<_>>>::default();
+        let ran = Arc::<Mutex<Ran>>::default();
         let noted = |name: &str| {
             let ran = ran.clone();
             tool(name, move |call: ToolInvocation| {
@@ -301,7 +303,7 @@ struct Done {
     outcome: Outcome,
     stop_reason: Option<StopReason>,
     requests: Vec<Vec<Message>>,
-    ran: Vec<(Arc<str>, String)>,
+    ran: Ran,
     /// The sets of calls of replies of which something ran, each as sorted text.
     executed: Vec<Vec<String>>,
 }
