@@ -5,19 +5,33 @@
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
 pub mod authorization_gate;
+mod bounded;
+mod call_set;
 pub mod clarification;
-mod dangling_tool_call;
+pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
 pub mod input_sanitization;
 mod kept_calls;
+pub mod loop_detection;
 pub mod mcp_routing;
+pub mod model_length;
 mod remembered;
+mod reply;
+mod request;
+pub mod safety_finish_reason;
+#[cfg(test)]
+mod stage;
+pub mod subagent_limit;
 pub mod system_message_coalescing;
+pub mod terminal_response;
+mod termination;
 #[cfg(test)]
 mod testing;
 pub mod title;
 pub mod todo;
+pub mod token_budget;
+pub mod token_usage;
 pub mod tool_error_handling;
 mod tool_result_class;
 pub mod tool_result_sanitization;
@@ -58,6 +72,8 @@ use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
+
+pub use reply::is_error_fallback;
 
 /// One place in the chain.
 pub struct Place {

@@ -93,6 +93,12 @@ mod tests {
 
     use super::*;
 
+    fn human(kwargs: Value) -> Message {
+        let mut fields = Fields::new(Kind::Human, "x");
+        fields.additional_kwargs = kwargs.as_object().cloned().unwrap_or_default();
+        Message::new(fields)
+    }
+
     #[test]
     fn hp_6_content_is_text_by_lines() {
         let blocks =
