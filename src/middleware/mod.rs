@@ -4,12 +4,16 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod compaction;
 mod dangling_tool_call;
 pub mod dynamic_context;
 mod remembered;
+pub mod summarization;
+mod summary_prompt;
 pub mod system_message_coalescing;
 pub mod title;
 pub mod todo;
+mod token_estimate;
 pub mod tool_error_handling;
 mod tool_result_class;
 mod user_messages;

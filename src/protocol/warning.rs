@@ -31,6 +31,10 @@ pub enum Warning {
     SkillSkipped,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// No model could summarise a thread that has grown long; its history stays as it is (MW-SUM-6).
+    SummaryFailed,
+    /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
+    CompactionHookFailed,
 }
 
 impl Warning {
@@ -51,6 +55,8 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::SummaryFailed => "summary_failed",
+            Warning::CompactionHookFailed => "compaction_hook_failed",
         }
     }
 }

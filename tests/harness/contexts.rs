@@ -557,3 +557,90 @@ mod plan {
         );
     }
 }
+
+mod summary {
+    use fawn::middleware::summarization::{
+        ContextSize, Summarization, SummarizationConfig, SummaryModels,
+    };
+    use fawn::middleware::todo::Todo;
+
+    use super::*;
+
+    fn summarizing(at: u64, keep: u64) -> Arc<dyn Middleware> {
+        let config = SummarizationConfig {
+            enabled: true,
+            trigger: vec![ContextSize::Messages(at)],
+            keep: ContextSize::Messages(keep),
+            ..SummarizationConfig::default()
+        };
+        let made = Summarization::new(config, SummaryModels::default(), Vec::new());
+        Arc::new(made.unwrap())
+    }
+
+    #[test]
+    fn xt_3_compaction_keeps_the_request_and_the_plan_is_brought_back_in_the_same_pass() {
+        let plan = json!([{"content": "later", "status": "completed"}]);
+        let replies = vec![
+            calls(&[("write_todos", "c1", json!({"todos": plan}))]),
+            calls(&[("work", "c2", json!({}))]),
+            calls(&[("work", "c3", json!({}))]),
+            says("end"),
+        ];
+        let mut talk = Talk::new(replies, vec![summarizing(7, 2), Arc::new(Todo::new())]);
+        talk.answers = vec![Ok(says("what was"))];
+        assert_eq!(talk.say("the request").status, RunStatus::Success);
+        assert_eq!(talk.channel(Channel::SummaryText), "what was");
+        assert_eq!(talk.asides().len(), 1);
+        let names: Vec<_> = talk
+            .messages()
+            .iter()
+            .map(|m| m.fields().name.clone())
+            .collect();
+        assert_eq!(talk.lines()[..3], ["human:the request", "ai:", "tool:done"]);
+        assert_eq!(names[3].as_deref(), Some("todo_reminder"));
+        assert!(
+            talk.last_request()
+                .iter()
+                .any(|line| line.contains("- [completed] later"))
+        );
+        assert!(
+            !talk
+                .last_request()
+                .iter()
+                .any(|line| line == "human:what was")
+        );
+    }
+
+    #[test]
+    fn z6_when_no_model_can_summarise_the_run_goes_on_and_asks_twice_at_most() {
+        let mut replies = vec![calls(&[("work", "c", json!({}))]); 6];
+        replies.push(says("end"));
+        let mut talk = Talk::new(replies, vec![summarizing(2, 1)]);
+        talk.answers = vec![broken()];
+        let outcome = talk.say("go");
+        assert_eq!(outcome.status, RunStatus::Success);
+        assert_eq!(talk.asides().len(), 2);
+        assert_eq!(
+            talk.messages().len(),
+            1 + 6 * 2 + 1,
+            "the thread stays as it is"
+        );
+        assert_eq!(talk.channel(Channel::SummaryText), Value::Null);
+    }
+
+    #[test]
+    fn z8_what_is_asked_besides_is_not_the_agent_s_usage_and_counts_no_step() {
+        let mut talk = Talk::new(vec![says("a"), says("b")], vec![summarizing(3, 1)]);
+        let mut reply = says("sum");
+        reply.usage = Some(fawn::ports::model::Usage {
+            total_tokens: 99,
+            ..Default::default()
+        });
+        talk.answers = vec![Ok(reply)];
+        talk.say("one");
+        let outcome = talk.say("two");
+        assert_eq!((outcome.steps, outcome.usage.total_tokens), (1, 0));
+        assert_eq!(talk.asides().len(), 1);
+        assert_eq!(talk.lines(), ["human:two", "ai:a"]);
+    }
+}
