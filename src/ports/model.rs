@@ -10,8 +10,9 @@ use super::BoxFuture;
 use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
-use crate::protocol::message::{InvalidToolCall, ToolCall};
+use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
 use crate::protocol::trust::SystemText;
+use crate::state::reads::ChannelReads;
 use crate::state::transcript::Transcript;
 
 /// Who asks: the lead agent's own turn, or a middleware.
@@ -30,6 +31,9 @@ pub struct ModelRequest {
     pub purpose: Purpose,
     /// System text.
     pub system: Option<SystemText>,
+    /// Data of the assembly that is no system text, such as what users' files say: a human message that stands before the
+    /// transcript.
+    pub preamble: Option<Message>,
     /// The transcript, without the system text. Shared with the thread; a wrapper puts another in its place.
     pub messages: Arc<Transcript>,
     /// Tools that the model may call.
@@ -38,6 +42,8 @@ pub struct ModelRequest {
     pub tool_choice: Option<ToolChoice>,
     /// 0 for the first attempt of this turn with this model, then 1, 2, …
     pub attempt: u32,
+    /// The channels that the wrap hooks of the chain read, as the hooks before this call left them.
+    pub reads: ChannelReads,
     /// The run that asks.
     pub run: Arc<RunContext>,
 }

@@ -63,6 +63,11 @@ impl OperatorText {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The first line that says something, trimmed.
+    pub fn first_line(&self) -> OperatorText {
+        OperatorText(first_line(&self.0).into())
+    }
 }
 
 impl<'de> Deserialize<'de> for OperatorText {
@@ -242,6 +247,12 @@ impl SystemWriter {
         self
     }
 
+    /// Text of the operator on one line, escaped as by [`SystemWriter::operator`]: an entry of a list cannot look like two.
+    pub fn operator_line(&mut self, text: &OperatorText) -> &mut Self {
+        escape_line_into(&mut self.0, text.as_str());
+        self
+    }
+
     /// Text of the operator, as it is.
     pub fn operator_verbatim(&mut self, text: &OperatorText) -> &mut Self {
         self.0.push_str(text.as_str());
@@ -325,6 +336,21 @@ pub fn escape_into(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
+/// Adds `text` escaped and on one line: each run of white space becomes one space, and those at the ends go.
+pub fn escape_line_into(out: &mut String, text: &str) {
+    for (place, word) in text.split_whitespace().enumerate() {
+        if place > 0 {
+            out.push(' ');
+        }
+        escape_into(out, word);
+    }
+}
+
+/// The first line of `text` that says something, trimmed; empty when none does.
+pub fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default().trim_end()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +371,16 @@ mod tests {
             writer.finish().as_str(),
             "<role>code-bot_2 3 &lt;/role&gt; &amp; more"
         );
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        let text = OperatorText::from_operator_directory("\n  <a>\t&\n\n b \r\nc");
+        let mut writer = SystemWriter::new();
+        writer.operator_line(&text);
+        assert_eq!(writer.finish().as_str(), "&lt;a&gt; &amp; b c");
+        assert_eq!(text.first_line().as_str(), "<a>\t&");
+        assert_eq!(first_line(" \n "), "");
     }
 
     #[test]

@@ -15,11 +15,13 @@ pub enum Warning {
     ThreadStale,
     /// A lead agent was asked for a model that the runtime does not have; the default model stands in (MD-1).
     ModelUnknown,
+    /// A setting of the model was void beside another one, and was left out (MD-9).
+    ModelSettingVoid,
     /// A lead agent was asked to think with a model that cannot (MD-5).
     ThinkingUnsupported,
     /// The model is not this user's to use; another stands in (MD-2).
     ModelReplaced,
-    /// The authorization could not be asked, and the configuration says to go on without it (MD-2, TL-8).
+    /// The authorization could not be asked: what follows is up to the configuration's `fail_closed` (MD-2, TL-8).
     AuthorizationFailed,
     /// A second tool has a name that is taken, and was left out (TL-1).
     ToolDuplicate,
@@ -31,6 +33,8 @@ pub enum Warning {
     SkillSkipped,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
+    OriginalContentReplaced,
     /// No model could summarise a thread that has grown long; its history stays as it is (MW-SUM-6).
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
@@ -47,6 +51,7 @@ impl Warning {
             Warning::HostCallDeadline => "host_call_deadline",
             Warning::ThreadStale => "thread_stale",
             Warning::ModelUnknown => "model_unknown",
+            Warning::ModelSettingVoid => "model_setting_void",
             Warning::ThinkingUnsupported => "thinking_unsupported",
             Warning::ModelReplaced => "model_replaced",
             Warning::AuthorizationFailed => "authorization_failed",
@@ -55,6 +60,7 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
         }

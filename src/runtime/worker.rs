@@ -17,12 +17,10 @@ use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
 use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
-use crate::middleware::{
-    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
-};
+use crate::middleware::{Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
-use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
+use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
 use crate::ports::model::{
     DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
     Usage,
@@ -93,22 +91,21 @@ impl RunTask {
         let context = Arc::new(RunContext {
             run_id: self.shared.run_id.clone(),
             thread_id: self.shared.thread_id.clone(),
-            host: Arc::new(RunHost {
-                calls: self.calls.clone(),
-                events: self.events.clone(),
-            }),
-            signals: self.shared.signals.clone(),
-        });
-        let options = RunOptions {
-            input: self.input.clone(),
-            facts: RunFacts {
+            facts: Arc::new(RunFacts {
                 run_id: self.shared.run_id.clone(),
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
-            },
+            }),
+            host: Arc::new(RunHost {
+                calls: self.calls.clone(),
+                events: self.events.clone(),
+            }),
+        });
+        let options = RunOptions {
+            input: self.input.clone(),
             context: context.clone(),
             recursion_limit: limit,
             save_each_step: self.request.durability != Durability::Exit,
@@ -203,7 +200,11 @@ impl RunTask {
         open: ToolCalls,
         context: &Arc<RunContext>,
     ) {
-        let ToolCalls { message_id, calls } = open;
+        let ToolCalls {
+            message_id,
+            calls,
+            reads,
+        } = open;
         let message_id: Arc<str> = message_id.into();
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         let is_cancelled = {
@@ -216,6 +217,7 @@ impl RunTask {
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
+                        reads: reads.clone(),
                         run: context.clone(),
                     };
                     async move {

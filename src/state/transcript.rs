@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::protocol::message::{Kind, Message};
 
@@ -10,16 +10,26 @@ use crate::protocol::message::{Kind, Message};
 #[derive(Debug, Default)]
 pub struct Transcript {
     messages: Vec<Message>,
-    /// See [`Transcript::sound_prefix`].
-    sound: AtomicUsize,
+    /// See [`Transcript::sound_prefix`]. Shared with the other form of the transcript, whose turns are the same.
+    sound: Arc<AtomicUsize>,
     /// What was counted so far.
     counted: Mutex<Counts>,
     /// See [`Transcript::weight`].
     weighed: Mutex<Weight>,
+    /// See [`Transcript::with_other_form`].
+    other_form: Mutex<Option<OtherForm>>,
+}
+
+/// A transcript that is the same but for one message.
+#[derive(Debug)]
+struct OtherForm {
+    transcript: Arc<Transcript>,
+    place: usize,
+    original: Message,
 }
 
 /// Messages of a kind among the first `upto`.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     upto: usize,
     ai: usize,
@@ -85,6 +95,58 @@ impl Transcript {
         self.sound.fetch_max(count, Ordering::Relaxed);
     }
 
+    /// The transcript with the message at `place` in another form, as a model is to see it; `None` when `form` finds nothing to
+    /// change, or there is no such message. The other form is of the same kind and calls no tools.
+    ///
+    /// `form` depends on the message alone and is one function for the life of a transcript: what it made of a message is
+    /// kept, and so is the other transcript, which only takes in what came since. A turn of a long thread costs what the turn
+    /// adds, unless somebody still holds the transcript of the turn before.
+    pub fn with_other_form(
+        &self,
+        place: usize,
+        form: impl FnOnce(&Message) -> Option<Message>,
+    ) -> Option<Arc<Transcript>> {
+        let original = self.messages.get(place)?;
+        let mut kept = locked(&self.other_form);
+        let message = match &*kept {
+            Some(kept) if kept.place == place && kept.original.same(original) => {
+                kept.transcript.messages[place].clone()
+            }
+            _ => form(original)?,
+        };
+        let mut transcript = match kept.take() {
+            Some(mut kept) => match Arc::get_mut(&mut kept.transcript) {
+                Some(transcript) => {
+                    transcript.messages[kept.place] = kept.original;
+                    let known = transcript.messages.len();
+                    transcript.extend(self.messages[known..].iter().cloned());
+                    kept.transcript
+                }
+                None => self.copy(),
+            },
+            None => self.copy(),
+        };
+        if let Some(transcript) = Arc::get_mut(&mut transcript) {
+            transcript.messages[place] = message;
+        }
+        *kept = Some(OtherForm {
+            transcript: transcript.clone(),
+            place,
+            original: original.clone(),
+        });
+        Some(transcript)
+    }
+
+    fn copy(&self) -> Arc<Transcript> {
+        Arc::new(Transcript {
+            messages: self.messages.clone(),
+            sound: self.sound.clone(),
+            counted: Mutex::new(*locked(&self.counted)),
+            weighed: Mutex::default(),
+            other_form: Mutex::default(),
+        })
+    }
+
     /// Adds messages at the end; what is known of the others stays true.
     pub fn extend(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.messages.extend(messages);
@@ -103,8 +165,9 @@ impl From<Vec<Message>> for Transcript {
     fn from(messages: Vec<Message>) -> Self {
         Transcript {
             messages,
-            sound: AtomicUsize::new(0),
+            sound: Arc::default(),
             counted: Mutex::default(),
+            other_form: Mutex::default(),
             weighed: Mutex::default(),
         }
     }
@@ -114,6 +177,10 @@ impl FromIterator<Message> for Transcript {
     fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
         Vec::from_iter(messages).into()
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -152,5 +219,51 @@ mod tests {
         transcript.extend([message()]);
         assert_eq!((transcript.weight(1, two), weighed.get()), (6, 3));
         assert_eq!(transcript.weight(2, |_| 5), 15);
+    }
+
+    #[test]
+    fn another_form_takes_in_only_what_came_since() {
+        let human = |text: &str| Message::new(Fields::new(Kind::Human, text));
+        let loud = |message: &Message| {
+            let text = message.text();
+            (!text.is_empty()).then(|| human(&text.to_uppercase()))
+        };
+        let texts = |transcript: &Transcript| -> Vec<String> {
+            transcript.iter().map(Message::text).collect()
+        };
+        let mut transcript = Transcript::from(vec![human("a"), human("b")]);
+        let first = transcript.with_other_form(1, loud).expect("changes");
+        assert_eq!(texts(&first), ["a", "B"]);
+        assert_eq!(texts(&transcript), ["a", "b"]);
+        let (at, form) = (Arc::as_ptr(&first), first[1].clone());
+        drop(first);
+
+        // The same message again: neither copied nor made anew.
+        transcript.extend([human("c")]);
+        let again = transcript
+            .with_other_form(1, |_| unreachable!("it is known"))
+            .expect("changes");
+        assert_eq!(texts(&again), ["a", "B", "c"]);
+        assert_eq!(Arc::as_ptr(&again), at);
+        assert!(again[1].same(&form));
+        again.note_sound(2);
+        assert_eq!(transcript.sound_prefix(), 2, "their turns are the same");
+        drop(again);
+
+        // Another message: the one before has its own form back.
+        let other = transcript.with_other_form(2, loud).expect("changes");
+        assert_eq!(texts(&other), ["a", "b", "C"]);
+        assert_eq!(Arc::as_ptr(&other), at);
+
+        // While somebody reads it, it is not touched.
+        transcript.extend([human("d"), human("")]);
+        let copy = transcript.with_other_form(3, loud).expect("changes");
+        assert_eq!(texts(&copy), ["a", "b", "c", "D", ""]);
+        assert_eq!(texts(&other), ["a", "b", "C"]);
+        drop((other, copy));
+        assert!(transcript.with_other_form(4, loud).is_none());
+        assert!(transcript.with_other_form(5, loud).is_none());
+        let last = transcript.with_other_form(0, loud).expect("changes");
+        assert_eq!(texts(&last), ["A", "b", "c", "d", ""]);
     }
 }

@@ -6,8 +6,8 @@ use fawn::agent::assembly::Assembly;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
 use fawn::middleware::{
-    Effect, EffectAnswer, Middleware, ModelQuestion, ModelResponse, NamedModel, NextModel,
-    NextTool, RunFacts,
+    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, OtherModel, Question,
+    RunFacts,
 };
 use fawn::ports::BoxFuture;
 use fawn::ports::host::RunContext;
@@ -29,7 +29,7 @@ use crate::host::run_context;
 use crate::parts::{ScriptModel, answer, assembly, calls, human, parts, says, tool};
 
 /// What an aside of a middleware was, and what it is answered with.
-type Asides = Arc<Mutex<Vec<ModelQuestion>>>;
+type Asides = Arc<Mutex<Vec<Question>>>;
 
 /// A thread with an agent, and what was asked besides.
 struct Talk {
@@ -152,20 +152,20 @@ impl Talk {
 
     fn run(&mut self, input: Option<StateUpdate>) -> Outcome {
         self.runs += 1;
+        let run_id: Arc<str> = format!("r{}", self.runs).into();
+        let shared = run_context();
         let context = Arc::new(RunContext {
-            run_id: format!("r{}", self.runs).into(),
-            ..(*run_context()).clone()
+            run_id: run_id.clone(),
+            facts: Arc::new(RunFacts {
+                run_id,
+                thread_id: shared.thread_id.clone(),
+                started_at: self.at,
+                ..RunFacts::default()
+            }),
+            ..(*shared).clone()
         });
-        let facts = RunFacts {
-            run_id: context.run_id.clone(),
-            thread_id: context.thread_id.clone(),
-            started_at: self.at,
-            signals: context.signals.clone(),
-            ..RunFacts::default()
-        };
         let options = RunOptions {
             input,
-            facts,
             context: context.clone(),
             recursion_limit: 40,
             save_each_step: true,
@@ -190,6 +190,7 @@ impl Talk {
                             call_id: call.id.unwrap_or_default(),
                             name: call.name,
                             args: call.args,
+                            reads: list.reads.clone(),
                             run: context.clone(),
                         });
                         ready(&mut outcome)
@@ -261,8 +262,8 @@ fn broken() -> Result<ModelReply, ModelError> {
 }
 
 /// A model that only asides name; the tests answer for it.
-fn other_model(name: &str) -> NamedModel {
-    NamedModel {
+fn other_model(name: &str) -> OtherModel {
+    OtherModel {
         name: name.into(),
         provider: Arc::new(ScriptModel::new(Vec::new())),
     }
@@ -354,11 +355,12 @@ mod tool_errors {
 }
 
 mod title {
-    use fawn::middleware::title::{Title, TitleConfig};
+    use fawn::middleware::title::Title;
+    use fawn::protocol::app_config::TitleConfig;
 
     use super::*;
 
-    fn talk(model: Option<NamedModel>) -> Talk {
+    fn talk(model: Option<OtherModel>) -> Talk {
         Talk::new(
             vec![calls(&[("work", "c1", json!({}))]), says("hi")],
             vec![Arc::new(Title::new(TitleConfig::default(), model))],
@@ -562,18 +564,21 @@ mod plan {
 }
 
 mod summary {
-    use fawn::middleware::summarization::{
-        ContextSize, Summarization, SummarizationConfig, SummaryModels,
-    };
+    use fawn::middleware::summarization::{Summarization, SummaryModels};
     use fawn::middleware::todo::Todo;
+    use fawn::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
 
     use super::*;
 
     fn summarizing(at: u64, keep: u64) -> Arc<dyn Middleware> {
+        let messages = |count: u64| ContextSize {
+            kind: ContextSizeKind::Messages,
+            value: count as f64,
+        };
         let config = SummarizationConfig {
-            enabled: true,
-            trigger: vec![ContextSize::Messages(at)],
-            keep: ContextSize::Messages(keep),
+            enabled: Some(true),
+            trigger: vec![messages(at)],
+            keep: messages(keep),
             ..SummarizationConfig::default()
         };
         let made = Summarization::new(config, SummaryModels::default(), Vec::new());

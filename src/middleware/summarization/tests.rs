@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use super::super::user_messages::{is_genuine, is_reminder};
 use super::*;
+use crate::middleware::message_marks::{is_genuine, is_reminder};
 use crate::ports::model::DeltaSink;
 use crate::ports::model::{ModelProvider, ModelRequest};
 use crate::protocol::message::{ToolCall, ToolStatus};
@@ -22,12 +22,37 @@ impl ModelProvider for Nobody {
     }
 }
 
-fn named(name: &str) -> NamedModel {
-    NamedModel {
+fn named(name: &str) -> OtherModel {
+    OtherModel {
         name: name.into(),
         provider: Arc::new(Nobody),
     }
 }
+
+#[expect(non_snake_case, reason = "read as the variants that they make")]
+mod sizes {
+    use super::{ContextSize, ContextSizeKind};
+
+    pub fn Messages(count: u64) -> ContextSize {
+        ContextSize {
+            kind: ContextSizeKind::Messages,
+            value: count as f64,
+        }
+    }
+    pub fn Tokens(count: u64) -> ContextSize {
+        ContextSize {
+            kind: ContextSizeKind::Tokens,
+            value: count as f64,
+        }
+    }
+    pub fn Fraction(value: f64) -> ContextSize {
+        ContextSize {
+            kind: ContextSizeKind::Fraction,
+            value,
+        }
+    }
+}
+use sizes::{Fraction, Messages, Tokens};
 
 fn message(kind: Kind, text: &str) -> Message {
     Message::new(Fields::new(kind, text))
@@ -46,7 +71,7 @@ fn broken() -> Result<ModelReply, ModelError> {
 
 fn config(trigger: ContextSize, keep: ContextSize) -> SummarizationConfig {
     SummarizationConfig {
-        enabled: true,
+        enabled: Some(true),
         trigger: vec![trigger],
         keep,
         ..SummarizationConfig::default()
@@ -65,7 +90,7 @@ fn part(trigger: ContextSize, keep: ContextSize) -> Summarization {
 struct Thread {
     state: ThreadState,
     run: RunFacts,
-    asked: Vec<ModelQuestion>,
+    asked: Vec<Question>,
 }
 
 impl Thread {
@@ -150,7 +175,6 @@ fn ten() -> Vec<Message> {
 
 #[test]
 fn sum_1_triggers_are_met_by_messages_tokens_or_a_part_of_what_the_model_reads() {
-    use ContextSize::{Fraction, Messages, Tokens};
     let meets = |trigger, messages: Vec<Message>, summary: Option<&str>| {
         let mut thread = Thread::new(messages);
         if let Some(summary) = summary {
@@ -197,7 +221,7 @@ fn sum_1_tokens_that_the_newest_reply_reports_count_if_the_provider_is_the_same(
             provider: provider.map(str::to_owned),
             ..SummaryModels::default()
         };
-        let config = config(ContextSize::Tokens(5000), ContextSize::Messages(1));
+        let config = config(Tokens(5000), Messages(1));
         Summarization::new(config, models, Vec::new()).expect("sound settings")
     };
     for (mine, its, meets) in [
@@ -216,7 +240,6 @@ fn sum_1_tokens_that_the_newest_reply_reports_count_if_the_provider_is_the_same(
 
 #[test]
 fn sum_1_settings_that_make_no_sense_are_refused_with_their_place() {
-    use ContextSize::{Fraction, Messages, Tokens};
     let refused = |trigger, keep, limit| {
         let models = SummaryModels {
             max_input_tokens: limit,
@@ -267,7 +290,7 @@ fn sum_6_the_configured_model_is_asked_first_then_the_run_s_and_none_twice() {
             run: run.map(named),
             ..SummaryModels::default()
         };
-        let config = config(ContextSize::Messages(2), ContextSize::Messages(2));
+        let config = config(Messages(2), Messages(2));
         Summarization::new(config, models, Vec::new()).expect("sound settings")
     };
     for (configured, run, asked) in [
@@ -295,7 +318,7 @@ fn sum_6_the_configured_model_is_asked_first_then_the_run_s_and_none_twice() {
 
 #[test]
 fn z6_a_run_asks_in_vain_twice_at_most_and_the_next_run_asks_again() {
-    let part = part(ContextSize::Messages(2), ContextSize::Messages(2));
+    let part = part(Messages(2), Messages(2));
     let mut thread = Thread::new(ten());
     for _ in 0..5 {
         assert!(!thread.pass(&part, &[broken()]));
@@ -307,7 +330,7 @@ fn z6_a_run_asks_in_vain_twice_at_most_and_the_next_run_asks_again() {
 
 #[test]
 fn sum_7_the_end_stays_and_the_summary_is_no_message() {
-    let part = part(ContextSize::Messages(10), ContextSize::Messages(4));
+    let part = part(Messages(10), Messages(4));
     let mut thread = Thread::new(ten());
     let before = thread.messages();
     assert!(thread.pass(&part, &[says("first summary")]));
@@ -330,7 +353,7 @@ fn sum_7_the_end_stays_and_the_summary_is_no_message() {
 
 #[test]
 fn z1_a_request_that_is_larger_than_everything_stays_word_for_word() {
-    let part = part(ContextSize::Tokens(100), ContextSize::Tokens(50));
+    let part = part(Tokens(100), Tokens(50));
     let mut messages = ten();
     let request = format!("Q9 {}", "x".repeat(10_000));
     messages.push(message(Kind::Human, &request));
@@ -348,7 +371,7 @@ fn z1_a_request_that_is_larger_than_everything_stays_word_for_word() {
 
 #[test]
 fn z9_one_huge_result_is_summarised_in_one_round() {
-    let part = part(ContextSize::Tokens(32_000), ContextSize::Messages(2));
+    let part = part(Tokens(32_000), Messages(2));
     let mut fields = Fields::new(Kind::Ai, "");
     fields.tool_calls = vec![ToolCall {
         name: "f".into(),
@@ -381,7 +404,7 @@ fn sum_8_hooks_hear_of_it_only_when_there_is_a_summary_and_may_fail() {
         heard.push((counts, event.thread_id.to_owned(), agent));
         Ok(())
     });
-    let config = config(ContextSize::Messages(2), ContextSize::Messages(4));
+    let config = config(Messages(2), Messages(4));
     let part = Summarization::new(config, SummaryModels::default(), vec![fails, notes]);
     let part = part.expect("sound settings");
     let mut thread = Thread::new(ten());
@@ -402,7 +425,7 @@ fn sum_8_hooks_hear_of_it_only_when_there_is_a_summary_and_may_fail() {
 fn sum_9_a_forced_compaction_needs_no_trigger_but_something_to_summarise() {
     let models = SummaryModels::default();
     let config = SummarizationConfig {
-        keep: ContextSize::Messages(4),
+        keep: Messages(4),
         ..SummarizationConfig::default()
     };
     let part = Summarization::new(config, models, Vec::new()).expect("sound settings");
@@ -424,10 +447,10 @@ fn sum_9_a_forced_compaction_needs_no_trigger_but_something_to_summarise() {
 
 #[test]
 fn ad_16_the_policy_tells_what_changes_the_behaviour() {
-    let part = part(ContextSize::Fraction(0.5), ContextSize::Tokens(7));
+    let part = part(Fraction(0.5), Tokens(7));
     let policy = json!({
         "trigger": [["fraction", 0.5]], "keep": ["tokens", 7], "trim_tokens_to_summarize": 4000,
-        "summary_prompt_hash": null, "summary_model": null,
+        "summary_prompt_hash": text_hash(PROMPT), "summary_model": null,
     });
     assert_eq!(Value::Object(part.policy()), policy);
 }
@@ -518,9 +541,9 @@ impl Random {
 
     fn size(&mut self) -> ContextSize {
         match self.below(3) {
-            0 => ContextSize::Messages(1 + self.below(25)),
-            1 => ContextSize::Tokens(1 + self.below(2000)),
-            _ => ContextSize::Fraction((1 + self.below(100)) as f64 / 100.0),
+            0 => Messages(1 + self.below(25)),
+            1 => Tokens(1 + self.below(2000)),
+            _ => Fraction((1 + self.below(100)) as f64 / 100.0),
         }
     }
 }

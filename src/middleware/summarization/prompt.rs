@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use super::token_estimate::TokenEstimate;
-use super::user_messages::{bounded, content_lines, first_chars, last_chars};
+use crate::middleware::message_marks::{bounded, content_lines, first_chars, last_chars};
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::trust::{OperatorText, escape_into};
 
@@ -18,7 +18,8 @@ pub(super) const NO_HISTORY: &str = "Nothing has been said so far.";
 /// The summary of messages of which nothing can be shown.
 pub(super) const TOO_LONG: &str = "The earlier conversation was too long to be summarised.";
 
-const PROMPT: &str = "\
+/// What the model is asked unless the operator has words of their own.
+pub(super) const PROMPT: &str = "\
 Earlier messages of an agent's conversation are about to be removed, and your summary takes their place. The agent will go on \
 from it and cannot look the messages up, so write down what it needs:
 

@@ -1,26 +1,31 @@
 //! Puts a summary in the place of the beginning of a thread that has grown long.
 //!
 //! Before a model call that meets a trigger, the thread is divided (see `compaction`), a model is asked for a summary of the
-//! part that goes (see `summary_prompt`), and only when there is one the part leaves the thread, in one write with the
+//! part that goes (see `prompt`), and only when there is one the part leaves the thread, in one write with the
 //! channel `summary_text`. The summary is no message: the request tells of it as data. When no model can summarise, the
 //! thread stays as it is and the host is warned; a run asks no more than [`MAX_FAILED_CALLS`] times in vain.
 //!
 //! Source: DeerFlow `DeerFlowSummarizationMiddleware`, MW-SUM, CK-29, Z1 to Z9.
 
+mod compaction;
+mod prompt;
+mod token_estimate;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::compaction::{KeepEnd, Parts, divide};
+use self::compaction::{KeepEnd, Parts, divide};
+use self::prompt::{PROMPT, SummaryInput, SummaryPrompt};
+use self::token_estimate::TokenEstimate;
+use super::message_marks::SUMMARY;
 use super::remembered::Remembered;
-use super::summary_prompt::{SummaryInput, SummaryPrompt};
-use super::token_estimate::TokenEstimate;
-use super::user_messages::SUMMARY;
 use super::{
-    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, ModelQuestion,
-    NamedModel, RunFacts, text_hash,
+    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question,
+    RunFacts, text_hash,
 };
 use crate::ports::model::{ModelError, ModelReply};
+use crate::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, REMOVE_ALL_MESSAGES, content_text};
 use crate::protocol::trust::OperatorText;
@@ -32,55 +37,14 @@ use crate::state::update::{StateUpdate, Write};
 /// How many model calls of a run may fail before it stops trying (Z6).
 pub const MAX_FAILED_CALLS: u32 = 2;
 
-/// A measure of a thread: how long it may become, or how much of it stays.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ContextSize {
-    /// So many messages, at least 1.
-    Messages(u64),
-    /// So many tokens, at least 1.
-    Tokens(u64),
-    /// This part of what the model can read, above 0 and at most 1.
-    Fraction(f64),
-}
-
-/// Settings: the section `summarization`. Its `skill_file_read_tool_names` belong to other middlewares.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SummarizationConfig {
-    /// Whether threads are summarised.
-    pub enabled: bool,
-    /// The model that writes summaries; the run's own without one.
-    pub model_name: Option<String>,
-    /// When a thread is summarised: any of these suffices. None: never on its own account.
-    pub trigger: Vec<ContextSize>,
-    /// How much of the end of the thread stays.
-    pub keep: ContextSize,
-    /// Most tokens that the model is shown; all without.
-    pub trim_tokens_to_summarize: Option<u64>,
-    /// What the model is asked, with `{messages}` in it, in place of our own words.
-    pub summary_prompt: Option<OperatorText>,
-}
-
-impl Default for SummarizationConfig {
-    fn default() -> Self {
-        SummarizationConfig {
-            enabled: false,
-            model_name: None,
-            trigger: Vec::new(),
-            keep: ContextSize::Messages(20),
-            trim_tokens_to_summarize: Some(4000),
-            summary_prompt: None,
-        }
-    }
-}
-
 /// Who writes summaries, and what is known of the model by whose limits a thread is measured.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryModels {
     /// What `summarization.model_name` names, made to answer without thinking. It is asked first.
-    pub configured: Option<NamedModel>,
+    pub configured: Option<OtherModel>,
     /// The run's model, made to answer without thinking. It is asked when there is no other, or the other fails; without it
     /// the run's model is asked as it is.
-    pub run: Option<NamedModel>,
+    pub run: Option<OtherModel>,
     /// How many tokens the model can read; fractions need it.
     pub max_input_tokens: Option<u64>,
     /// What replies of the model name as `model_provider`: `anthropic` where that counts. Tokens that a reply reports count
@@ -121,7 +85,7 @@ pub struct Summarization {
     estimate: TokenEstimate,
     provider: Option<String>,
     /// Whom to ask, in order; `None` is the run's model as it is.
-    candidates: Vec<Option<NamedModel>>,
+    candidates: Vec<Option<OtherModel>>,
     hooks: Vec<CompactionHook>,
     /// By run.
     attempts: Remembered<Arc<str>, Attempts>,
@@ -143,7 +107,8 @@ struct Attempts {
 }
 
 impl Summarization {
-    /// The middleware. `hooks` run in order before messages leave.
+    /// The middleware, by the section `summarization`, whether or not it is enabled there. `hooks` run in order before
+    /// messages leave.
     ///
     /// # Errors
     /// `OutOfRange` for a size that is none, `AssemblyInvalid` for a fraction of a model of which it is not known how much
@@ -164,11 +129,11 @@ impl Summarization {
                 })
             })
             .collect::<Result<_, Error>>()?;
-        let mut candidates: Vec<Option<NamedModel>> = Vec::new();
+        let mut candidates: Vec<Option<OtherModel>> = Vec::new();
         if let Some(configured) = models.configured {
             candidates.push(Some(configured));
         }
-        let names = |it: &Option<NamedModel>| it.as_ref().map(|model| model.name.clone());
+        let names = |it: &Option<OtherModel>| it.as_ref().map(|model| model.name.clone());
         if !candidates.iter().any(|it| names(it) == names(&models.run)) {
             candidates.push(models.run);
         }
@@ -200,7 +165,7 @@ impl Summarization {
         })
     }
 
-    /// What to ask whom for the summary of `compaction`. `attempt` counts from 0; the summary itself where there is nothing
+    /// What to ask whom for the summary of [`compaction`]. `attempt` counts from 0; the summary itself where there is nothing
     /// to ask; `None` when nobody is left to ask.
     pub fn ask(&self, compaction: &Compaction, attempt: usize) -> Option<SummaryStep> {
         let prompt = SummaryPrompt {
@@ -212,7 +177,7 @@ impl Summarization {
         let input = prompt.ask(&compaction.parts.removed, compaction.previous.as_deref());
         Some(match input {
             SummaryInput::Fixed(text) => SummaryStep::Fixed(text),
-            SummaryInput::Ask(text) => SummaryStep::Ask(ModelQuestion::new(text, model.clone())),
+            SummaryInput::Ask(text) => SummaryStep::Ask(Question::new(text, model.clone())),
         })
     }
 
@@ -312,10 +277,10 @@ impl Middleware for Summarization {
     }
 
     fn policy(&self) -> Map<String, Value> {
-        let size = |size: &ContextSize| match size {
-            ContextSize::Messages(count) => json!(["messages", count]),
-            ContextSize::Tokens(count) => json!(["tokens", count]),
-            ContextSize::Fraction(part) => json!(["fraction", part]),
+        let size = |size: &ContextSize| match size.kind {
+            ContextSizeKind::Messages => json!(["messages", size.value as u64]),
+            ContextSizeKind::Tokens => json!(["tokens", size.value as u64]),
+            ContextSizeKind::Fraction => json!(["fraction", size.value]),
         };
         let triggers: Vec<Value> = self.config.trigger.iter().map(size).collect();
         let prompt = self.config.summary_prompt.as_ref();
@@ -329,7 +294,7 @@ impl Middleware for Summarization {
             ),
             (
                 "summary_prompt_hash".to_owned(),
-                prompt.map(|text| text_hash(text.as_str())).into(),
+                text_hash(prompt.map_or(PROMPT, OperatorText::as_str)).into(),
             ),
             ("summary_model".to_owned(), model.map(|it| &*it.name).into()),
         ])
@@ -347,7 +312,7 @@ impl Middleware for Summarization {
 #[derive(Clone, Debug)]
 pub enum SummaryStep {
     /// Ask this.
-    Ask(ModelQuestion),
+    Ask(Question),
     /// There is nothing to ask; this is the summary.
     Fixed(&'static str),
 }
@@ -409,20 +374,19 @@ impl Compaction {
 /// A size in messages or tokens.
 fn resolve(size: ContextSize, limit: Option<u64>, member: &str) -> Result<KeepEnd, Error> {
     let path = format!("/summarization/{member}");
-    match size {
-        ContextSize::Messages(0) | ContextSize::Tokens(0) => Err(Error::at(
-            ErrorCode::OutOfRange,
-            path,
-            "a size must be at least 1",
-        )),
-        ContextSize::Messages(count) => Ok(KeepEnd::Messages(count)),
-        ContextSize::Tokens(count) => Ok(KeepEnd::Tokens(count)),
-        ContextSize::Fraction(part) if !(part > 0.0 && part <= 1.0) => Err(Error::at(
-            ErrorCode::OutOfRange,
-            path,
-            "a fraction must be above 0 and at most 1",
-        )),
-        ContextSize::Fraction(part) => {
+    let ContextSize { kind, value } = size;
+    let is_size = match kind {
+        ContextSizeKind::Fraction => value > 0.0 && value <= 1.0,
+        ContextSizeKind::Messages | ContextSizeKind::Tokens => value >= 1.0,
+    };
+    if !is_size {
+        let text = "a fraction must be above 0 and at most 1, anything else at least 1";
+        return Err(Error::at(ErrorCode::OutOfRange, path, text));
+    }
+    Ok(match kind {
+        ContextSizeKind::Messages => KeepEnd::Messages(value as u64),
+        ContextSizeKind::Tokens => KeepEnd::Tokens(value as u64),
+        ContextSizeKind::Fraction => {
             let limit = limit.ok_or_else(|| {
                 Error::at(
                     ErrorCode::AssemblyInvalid,
@@ -431,9 +395,9 @@ fn resolve(size: ContextSize, limit: Option<u64>, member: &str) -> Result<KeepEn
                      give its context_window, or a number of tokens or messages",
                 )
             })?;
-            Ok(KeepEnd::Tokens(((limit as f64 * part) as u64).max(1)))
+            KeepEnd::Tokens(((limit as f64 * value) as u64).max(1))
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::user_messages::{is_genuine, is_reminder};
+use crate::middleware::message_marks::{is_genuine, is_reminder};
 use crate::protocol::message::{Kind, Message};
 
 /// How much of the end stays.
