@@ -16,7 +16,9 @@ use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
-use crate::middleware::{self, ChainInputs, Middleware};
+use crate::middleware::subagent_limit::SubagentLimitConfig;
+use crate::middleware::summarization::SummaryModels;
+use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::Access;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
@@ -63,7 +65,9 @@ pub struct LeadInputs<'a> {
     /// The tool by which the agent makes or changes itself.
     pub self_tool: SelfTool,
     /// The model of titles, where it is another than the agent's.
-    pub title_model: Option<middleware::NamedModel>,
+    pub title_model: Option<OtherModel>,
+    /// Who writes summaries, if long threads are summarised.
+    pub summary_models: Option<SummaryModels>,
     /// Whether the agent has memory.
     pub has_memory: bool,
     /// Steps of a run as the request asks for them.
@@ -119,7 +123,7 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list.
+/// Those of the tool list and of the chain.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
@@ -184,8 +188,14 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         gate: list.gate,
         plan_mode: options.is_plan_mode,
         has_memory: inputs.has_memory,
+        summary_models: inputs.summary_models,
+        subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
+            max_concurrent: signed(options.max_concurrent_subagents),
+            max_total: signed(options.max_total_subagents),
+            capacity: bounded(app.subagent_runtime.max_running),
+        }),
         title_model: inputs.title_model,
-    });
+    })?;
 
     let agent_name = match (bootstrap, &options.selection.agent_name) {
         (true, _) => BOOTSTRAP,
@@ -241,7 +251,7 @@ impl LeadFacts {
         let subagents: Vec<(&str, RuntimeLimits)> = self
             .subagents
             .iter()
-            .map(|(name, limits)| (name.as_str(), limits.clone()))
+            .map(|(name, limits)| (name.as_str(), *limits))
             .collect();
         describe(&DescriptorInputs {
             agent_name: &self.agent_name,
@@ -369,6 +379,10 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
         mounts: &mounts,
         shell_available: app.sandbox.allow_host_bash,
     })
+}
+
+fn signed(limit: u64) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
 /// Limits are at most 64.

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::message_marks::{HIDDEN, REMINDER, SUMMARY, is_reminder};
 use super::remembered::Remembered;
-use super::user_messages::{HIDDEN, REMINDER, SUMMARY, is_reminder};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, RunFacts};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message, content_text};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::user_messages::is_reminder;
+use super::message_marks::is_reminder;
 use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};

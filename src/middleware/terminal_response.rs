@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::message_marks::{HIDDEN, hidden_human};
 use super::reply::{
     ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
 };
 use super::request::run_with_note;
-use super::user_messages::{HIDDEN, hidden_human};
 use super::{
     Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, text_hash,
 };

@@ -8,11 +8,12 @@
 
 use serde_json::{Map, Value};
 
-use super::user_messages::{content_lines, first_chars, is_reminder, original_text};
+use super::message_marks::{content_lines, first_chars, is_reminder};
+use super::user_message::original_text;
 use super::{
-    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, ModelQuestion,
-    NamedModel,
+    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question,
 };
+use crate::protocol::app_config::{Feature, TitleConfig};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::trust::OperatorText;
@@ -39,43 +40,16 @@ User: {user_msg}
 
 Assistant: {assistant_msg}";
 
-/// Settings: the section `title`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TitleConfig {
-    /// Whether conversations get titles.
-    pub enabled: bool,
-    /// Most words that the model is asked for, 1 to 20.
-    pub max_words: u32,
-    /// Most characters of a title, 10 to 200.
-    pub max_chars: u32,
-    /// The model that makes titles; without one they are made of the user's words.
-    pub model_name: Option<String>,
-    /// What the model is asked, with `{max_words}`, `{user_msg}` and `{assistant_msg}`, in place of our own words.
-    pub prompt_template: Option<OperatorText>,
-}
-
-impl Default for TitleConfig {
-    fn default() -> Self {
-        TitleConfig {
-            enabled: true,
-            max_words: 6,
-            max_chars: 60,
-            model_name: None,
-            prompt_template: None,
-        }
-    }
-}
-
 /// The middleware.
 pub struct Title {
     config: TitleConfig,
-    model: Option<NamedModel>,
+    model: Option<OtherModel>,
 }
 
 impl Title {
-    /// The middleware. `model` is what `config.model_name` names, made to answer without thinking; without one, titles are
+    /// The middleware, by the section `title`. `model` is what `config.model_name` names, made to answer without thinking; without one, titles are
     /// local. Numbers out of their bounds are moved to the nearest bound.
-    pub fn new(mut config: TitleConfig, model: Option<NamedModel>) -> Self {
+    pub fn new(mut config: TitleConfig, model: Option<OtherModel>) -> Self {
         config.max_words = config.max_words.clamp(1, 20);
         config.max_chars = config.max_chars.clamp(10, 200);
         Title { config, model }
@@ -91,7 +65,7 @@ impl Title {
     /// The first exchange of a thread that lacks a title (MW-TTL-1). Looks from the end backwards, and no further than to a
     /// second message of the user.
     fn first_exchange<'a>(&self, state: View<'a>) -> Option<Exchange<'a>> {
-        if !self.config.enabled || state.channel(Channel::Title).is_some_and(truthy) {
+        if !self.config.is_enabled() || state.channel(Channel::Title).is_some_and(truthy) {
             return None;
         }
         let (mut user, mut assistant) = (None, None);
@@ -110,7 +84,7 @@ impl Title {
         })
     }
 
-    fn question(&self, exchange: &Exchange<'_>, model: &NamedModel) -> ModelQuestion {
+    fn question(&self, exchange: &Exchange<'_>, model: &OtherModel) -> Question {
         let assistant = exchange.assistant.map(|message| {
             let text = content_lines(&message.fields().content);
             without_thinking(&text).trim().to_owned()
@@ -131,7 +105,7 @@ impl Title {
                 ),
             ],
         );
-        ModelQuestion::new(prompt, Some(model.clone()))
+        Question::new(prompt, Some(model.clone()))
     }
 
     /// The title in a model's answer; `None` when there is none in it.
@@ -165,7 +139,7 @@ impl Middleware for Title {
 
     fn hooks(&self) -> Hooks {
         Hooks {
-            after_model: self.config.enabled,
+            after_model: self.config.is_enabled(),
             ..Hooks::default()
         }
     }
@@ -173,7 +147,7 @@ impl Middleware for Title {
     fn policy(&self) -> Map<String, Value> {
         let model = self.model.as_ref().map(|model| &*model.name);
         Map::from_iter([
-            ("enabled".to_owned(), self.config.enabled.into()),
+            ("enabled".to_owned(), self.config.is_enabled().into()),
             ("max_words".to_owned(), self.config.max_words.into()),
             ("max_chars".to_owned(), self.config.max_chars.into()),
             ("model_name".to_owned(), model.into()),
@@ -212,7 +186,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn user_text(&self) -> String {
-        original_text(self.user.fields())
+        original_text(self.user)
     }
 }
 
@@ -257,7 +231,7 @@ mod tests {
 
     use super::*;
 
-    fn title(max_chars: u32) -> Title {
+    fn title(max_chars: u64) -> Title {
         let config = TitleConfig {
             max_chars,
             ..TitleConfig::default()

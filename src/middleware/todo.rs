@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
+use super::message_marks::hidden_human;
 use super::remembered::Remembered;
-use super::user_messages::hidden_human;
 use super::{
     Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, RunFacts,
     text_hash,

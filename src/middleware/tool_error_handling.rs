@@ -1,15 +1,15 @@
 //! Makes an error result that the model can act on of a tool's failure, and notes on every result what it amounts to.
 //!
 //! A failure ([`ToolOutcome::Failed`], panics of a tool included) becomes an answer of status error that names the tool and
-//! says how to go on. Answers are stamped with their class (see [`super::tool_result_class`]); reading a SKILL.md
+//! says how to go on. Answers are stamped with their class (see `tool_result_class`); reading a SKILL.md
 //! leaves a note that the file is in context. Answers that write to the state pass as they are (MW-TEH-5).
 //!
 //! Source: DeerFlow `ToolErrorHandlingMiddleware`, MW-TEH. A failure has no exception class here, so its text names none.
 
 use serde_json::{Map, Value, json};
 
+use super::message_marks::{bounded, first_chars};
 use super::tool_result_class::{ERROR_PREFIX, TOOL_META, of_answer, of_failure, stamp};
-use super::user_messages::{bounded, first_chars};
 use super::{Hooks, Middleware, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};

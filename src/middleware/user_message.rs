@@ -1,7 +1,9 @@
 //! What the user wrote: the newest message of theirs, and its text before this library changed it.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::message_marks::content_lines;
+use crate::prompt::sanitize::is_blank;
 use crate::protocol::message::{Kind, Message};
 use crate::state::{View, python};
 
@@ -13,6 +15,39 @@ pub(crate) fn is_real(message: &Message) -> bool {
     let fields = message.fields();
     let hidden = fields.additional_kwargs.get("hide_from_ui");
     fields.name.as_deref() != Some("summary") && !hidden.is_some_and(python::truthy)
+}
+
+/// Whether a message is what a user wrote, and not what the framework put there in the user's role (HP-5).
+pub(crate) fn is_genuine(message: &Message) -> bool {
+    if message.kind() != Kind::Human {
+        return false;
+    }
+    let fields = message.fields();
+    let is_hidden = fields
+        .additional_kwargs
+        .get("hide_from_ui")
+        .is_some_and(python::truthy);
+    fields.name.as_deref() != Some("summary")
+        && (!is_hidden || has_answer(&fields.additional_kwargs))
+}
+
+/// Whether a hidden message carries a user's answer to a question of the agent.
+fn has_answer(kwargs: &Map<String, Value>) -> bool {
+    let Some(Value::Object(answer)) = kwargs.get("human_input_response") else {
+        return false;
+    };
+    let text = |name: &str| answer.get(name).and_then(Value::as_str);
+    let says = |name: &str| text(name).is_some_and(|text| !is_blank(text));
+    answer.get("version").and_then(Value::as_f64) == Some(1.0)
+        && text("kind") == Some("human_input_response")
+        && says("source")
+        && says("request_id")
+        && says("value")
+        && match text("response_kind") {
+            Some("text") => true,
+            Some("option") => text("option_id").is_some(),
+            _ => false,
+        }
 }
 
 /// The newest message that the user wrote.
@@ -27,16 +62,5 @@ pub(crate) fn original_text(message: &Message) -> String {
     if let Some(Value::String(original)) = fields.additional_kwargs.get("original_user_content") {
         return original.clone();
     }
-    match &fields.content {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let texts = items.iter().filter_map(|item| match item {
-                Value::String(text) => Some(text.as_str()),
-                block => block.get("text").and_then(Value::as_str),
-            });
-            let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-            texts.join("\n")
-        }
-        _ => String::new(),
-    }
+    content_lines(&fields.content)
 }

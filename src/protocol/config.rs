@@ -451,6 +451,16 @@ impl<'de> Deserialize<'de> for ModelConfig {
 }
 
 impl ModelConfig {
+    /// Name of the provider.
+    pub const fn provider(&self) -> &'static str {
+        match self {
+            ModelConfig::Scripted(_) => "scripted",
+            ModelConfig::Openai(_) => "openai",
+            ModelConfig::Anthropic(_) => "anthropic",
+            ModelConfig::Host(_) => "host",
+        }
+    }
+
     /// Checks bounds.
     ///
     /// # Errors

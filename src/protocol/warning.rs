@@ -41,6 +41,10 @@ pub enum Warning {
     SafetyTermination,
     /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
     OriginalContentReplaced,
+    /// No model could summarise a thread that has grown long; its history stays as it is (MW-SUM-6).
+    SummaryFailed,
+    /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
+    CompactionHookFailed,
 }
 
 impl Warning {
@@ -66,6 +70,8 @@ impl Warning {
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",
             Warning::OriginalContentReplaced => "original_content_replaced",
+            Warning::SummaryFailed => "summary_failed",
+            Warning::CompactionHookFailed => "compaction_hook_failed",
         }
     }
 }

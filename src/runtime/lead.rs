@@ -22,7 +22,8 @@ use crate::agent::options::{LeadOptions, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
-use crate::middleware::NamedModel;
+use crate::middleware::OtherModel;
+use crate::middleware::summarization::SummaryModels;
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
 use crate::ports::model::DynModelProvider;
@@ -34,6 +35,7 @@ use crate::protocol::config::ModelRef;
 use crate::protocol::decode::hint;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
+use crate::protocol::model_entry::unknown_model;
 use crate::protocol::runtime_op::ResetAgent;
 use crate::protocol::trust::{Identifier, SourcedText};
 use crate::protocol::user_id::UserId;
@@ -57,8 +59,11 @@ pub struct LeadScope {
     policies: MemoryPolicies,
     model_names: Arc<[String]>,
     /// Models as agents have asked for them, ready to answer: making a client costs more than all the rest.
-    ready: Mutex<HashMap<String, (Arc<dyn DynModelProvider>, bool)>>,
+    ready: Mutex<HashMap<String, ReadyModel>>,
 }
+
+/// A model that is ready to answer, and whether it asks the host.
+type ReadyModel = (Arc<dyn DynModelProvider>, bool);
 
 impl LeadScope {
     /// Reads nothing yet.
@@ -244,6 +249,7 @@ impl Runtime {
             configured: &configured,
             self_tool: self_tool(scope, &options, &user),
             title_model: self.title_model(scope)?,
+            summary_models: self.summary_models(scope, &model)?,
             has_memory: policy.is_enabled(),
             recursion_limit: limit,
             build: config.build,
@@ -268,11 +274,7 @@ impl Runtime {
 
     /// The model as chosen, with its retries and fallbacks, and whether it asks the host. One that was asked for before with
     /// the same settings is the same provider.
-    fn ready_model(
-        &self,
-        scope: &LeadScope,
-        model: &ModelChoice,
-    ) -> Result<(Arc<dyn DynModelProvider>, bool), Error> {
+    fn ready_model(&self, scope: &LeadScope, model: &ModelChoice) -> Result<ReadyModel, Error> {
         let key = format!("{:?}", (&model.name, &model.entry));
         if let Some((provider, asks)) = lock(&scope.ready).get(&key) {
             return Ok((provider.clone(), *asks));
@@ -287,16 +289,12 @@ impl Runtime {
         Ok((chain.model, chain.needs_host))
     }
 
-    /// The model that `title.model_name` names, made to answer without thinking (MW-TTL-3).
-    fn title_model(&self, scope: &LeadScope) -> Result<Option<NamedModel>, Error> {
-        let section = &scope.app.title;
-        let Some(name) = section.model_name.as_ref().filter(|_| section.is_enabled()) else {
-            return Ok(None);
-        };
-        if !scope.model_names.contains(name) {
+    /// A model of the configuration, made to answer without thinking, for the questions of middlewares (MW-TTL-3). `path` is
+    /// where it is named.
+    fn other_model(&self, scope: &LeadScope, name: &str, path: &str) -> Result<OtherModel, Error> {
+        if !scope.model_names.iter().any(|known| known == name) {
             let known: Vec<&str> = scope.model_names.iter().map(String::as_str).collect();
-            return Err(crate::protocol::model_entry::unknown_model(name, &known)
-                .below("/title/model_name"));
+            return Err(unknown_model(name, &known).below(path));
         }
         let question = ModelQuestion {
             wanted: Some(name),
@@ -306,9 +304,40 @@ impl Runtime {
         };
         let (model, _) = model_choice::choose(&scope.app.models, &question, None)?;
         let (provider, _) = self.ready_model(scope, &model)?;
-        Ok(Some(NamedModel {
+        Ok(OtherModel {
             name: model.name.into(),
             provider,
+        })
+    }
+
+    fn title_model(&self, scope: &LeadScope) -> Result<Option<OtherModel>, Error> {
+        let section = &scope.app.title;
+        let name = section.model_name.as_ref().filter(|_| section.is_enabled());
+        name.map(|name| self.other_model(scope, name, "/title/model_name"))
+            .transpose()
+    }
+
+    /// Who writes summaries of an agent whose model is `of_run`; `None` when long threads are left as they are.
+    fn summary_models(
+        &self,
+        scope: &LeadScope,
+        of_run: &ModelChoice,
+    ) -> Result<Option<SummaryModels>, Error> {
+        let section = &scope.app.summarization;
+        if !section.is_enabled() {
+            return Ok(None);
+        }
+        let configured = section.model_name.as_ref();
+        let configured = configured
+            .map(|name| self.other_model(scope, name, "/summarization/model_name"))
+            .transpose()?;
+        let measured = section.model_name.as_deref().unwrap_or(&of_run.name);
+        let measured = scope.app.model(measured);
+        Ok(Some(SummaryModels {
+            configured,
+            run: Some(self.other_model(scope, &of_run.name, "")?),
+            max_input_tokens: measured.and_then(|model| model.metadata.context_window),
+            provider: measured.map(|model| model.model.config.provider().to_owned()),
         }))
     }
 }

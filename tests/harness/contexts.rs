@@ -6,8 +6,8 @@ use fawn::agent::assembly::Assembly;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
 use fawn::middleware::{
-    Effect, EffectAnswer, Middleware, ModelQuestion, ModelResponse, NamedModel, NextModel,
-    NextTool, RunFacts,
+    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, OtherModel, Question,
+    RunFacts,
 };
 use fawn::ports::BoxFuture;
 use fawn::ports::host::RunContext;
@@ -29,7 +29,7 @@ use crate::host::run_context;
 use crate::parts::{ScriptModel, answer, assembly, calls, human, parts, says, tool};
 
 /// What an aside of a middleware was, and what it is answered with.
-type Asides = Arc<Mutex<Vec<ModelQuestion>>>;
+type Asides = Arc<Mutex<Vec<Question>>>;
 
 /// A thread with an agent, and what was asked besides.
 struct Talk {
@@ -44,9 +44,10 @@ struct Talk {
     at: Timestamp,
 }
 
-/// A model that notes its system text besides.
+/// Answers the n-th call with the n-th reply, whatever the thread holds; begins again after the last.
 struct Hearing {
-    inner: ScriptModel,
+    replies: Vec<ModelReply>,
+    requests: Arc<Mutex<Vec<Vec<Message>>>>,
     systems: Arc<Mutex<Vec<String>>>,
 }
 
@@ -54,12 +55,14 @@ impl ModelProvider for Hearing {
     async fn call(
         &self,
         request: &ModelRequest,
-        sink: &mut dyn DeltaSink,
+        _: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
         let system = request.system.as_ref();
         let system = system.map_or("", |text| text.as_str()).to_owned();
         self.systems.lock().unwrap().push(system);
-        self.inner.call(request, sink).await
+        let mut requests = self.requests.lock().unwrap();
+        requests.push(request.messages.to_vec());
+        Ok(self.replies[(requests.len() - 1) % self.replies.len()].clone())
     }
 }
 
@@ -115,12 +118,12 @@ impl NextTool for Tools<'_> {
 
 impl Talk {
     fn new(replies: Vec<ModelReply>, middleware: Vec<Arc<dyn Middleware>>) -> Self {
-        let inner = ScriptModel::new(replies);
-        let requests = inner.requests.clone();
+        let requests = Arc::<Mutex<Vec<Vec<Message>>>>::default();
         let systems = Arc::<Mutex<Vec<String>>>::default();
         let mut parts = parts(ScriptModel::new(Vec::new()));
         parts.model = Arc::new(Hearing {
-            inner,
+            replies,
+            requests: requests.clone(),
             systems: systems.clone(),
         });
         parts.system_prompt = Some("base".into());
@@ -259,8 +262,8 @@ fn broken() -> Result<ModelReply, ModelError> {
 }
 
 /// A model that only asides name; the tests answer for it.
-fn other_model(name: &str) -> NamedModel {
-    NamedModel {
+fn other_model(name: &str) -> OtherModel {
+    OtherModel {
         name: name.into(),
         provider: Arc::new(ScriptModel::new(Vec::new())),
     }
@@ -352,11 +355,12 @@ mod tool_errors {
 }
 
 mod title {
-    use fawn::middleware::title::{Title, TitleConfig};
+    use fawn::middleware::title::Title;
+    use fawn::protocol::app_config::TitleConfig;
 
     use super::*;
 
-    fn talk(model: Option<NamedModel>) -> Talk {
+    fn talk(model: Option<OtherModel>) -> Talk {
         Talk::new(
             vec![calls(&[("work", "c1", json!({}))]), says("hi")],
             vec![Arc::new(Title::new(TitleConfig::default(), model))],
@@ -556,5 +560,95 @@ mod plan {
             talk.requests.lock().unwrap()[0].len() == 2,
             "the model sees it"
         );
+    }
+}
+
+mod summary {
+    use fawn::middleware::summarization::{Summarization, SummaryModels};
+    use fawn::middleware::todo::Todo;
+    use fawn::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
+
+    use super::*;
+
+    fn summarizing(at: u64, keep: u64) -> Arc<dyn Middleware> {
+        let messages = |count: u64| ContextSize {
+            kind: ContextSizeKind::Messages,
+            value: count as f64,
+        };
+        let config = SummarizationConfig {
+            enabled: Some(true),
+            trigger: vec![messages(at)],
+            keep: messages(keep),
+            ..SummarizationConfig::default()
+        };
+        let made = Summarization::new(config, SummaryModels::default(), Vec::new());
+        Arc::new(made.unwrap())
+    }
+
+    #[test]
+    fn xt_3_compaction_keeps_the_request_and_the_plan_is_brought_back_in_the_same_pass() {
+        let plan = json!([{"content": "later", "status": "completed"}]);
+        let replies = vec![
+            calls(&[("write_todos", "c1", json!({"todos": plan}))]),
+            calls(&[("work", "c2", json!({}))]),
+            calls(&[("work", "c3", json!({}))]),
+            says("end"),
+        ];
+        let mut talk = Talk::new(replies, vec![summarizing(7, 2), Arc::new(Todo::new())]);
+        talk.answers = vec![Ok(says("what was"))];
+        assert_eq!(talk.say("the request").status, RunStatus::Success);
+        assert_eq!(talk.channel(Channel::SummaryText), "what was");
+        assert_eq!(talk.asides().len(), 1);
+        let names: Vec<_> = talk
+            .messages()
+            .iter()
+            .map(|m| m.fields().name.clone())
+            .collect();
+        assert_eq!(talk.lines()[..3], ["human:the request", "ai:", "tool:done"]);
+        assert_eq!(names[3].as_deref(), Some("todo_reminder"));
+        assert!(
+            talk.last_request()
+                .iter()
+                .any(|line| line.contains("- [completed] later"))
+        );
+        assert!(
+            !talk
+                .last_request()
+                .iter()
+                .any(|line| line == "human:what was")
+        );
+    }
+
+    #[test]
+    fn z6_when_no_model_can_summarise_the_run_goes_on_and_asks_twice_at_most() {
+        let mut replies = vec![calls(&[("work", "c", json!({}))]); 6];
+        replies.push(says("end"));
+        let mut talk = Talk::new(replies, vec![summarizing(2, 1)]);
+        talk.answers = vec![broken()];
+        let outcome = talk.say("go");
+        assert_eq!(outcome.status, RunStatus::Success);
+        assert_eq!(talk.asides().len(), 2);
+        assert_eq!(
+            talk.messages().len(),
+            1 + 6 * 2 + 1,
+            "the thread stays as it is"
+        );
+        assert_eq!(talk.channel(Channel::SummaryText), Value::Null);
+    }
+
+    #[test]
+    fn z8_what_is_asked_besides_is_not_the_agent_s_usage_and_counts_no_step() {
+        let mut talk = Talk::new(vec![says("a"), says("b")], vec![summarizing(3, 1)]);
+        let mut reply = says("sum");
+        reply.usage = Some(fawn::ports::model::Usage {
+            total_tokens: 99,
+            ..Default::default()
+        });
+        talk.answers = vec![Ok(reply)];
+        talk.say("one");
+        let outcome = talk.say("two");
+        assert_eq!((outcome.steps, outcome.usage.total_tokens), (1, 0));
+        assert_eq!(talk.asides().len(), 1);
+        assert_eq!(talk.lines(), ["human:two", "ai:a"]);
     }
 }

@@ -16,7 +16,7 @@ use fawn::middleware::terminal_response::TerminalResponse;
 use fawn::middleware::token_budget::TokenBudget;
 use fawn::middleware::token_usage::TokenUsage;
 use fawn::middleware::{
-    ChainInputs, Hook, HookOutput, Middleware, ModelResponse, NextModel, RunFacts, compose,
+    Hook, HookOutput, Middleware, ModelResponse, NextModel, RunFacts, dangling_tool_call,
     is_error_fallback,
 };
 use fawn::ports::BoxFuture;
@@ -136,7 +136,7 @@ fn ledger() -> Arc<dyn Middleware> {
 
 /// The guards in their places, with what stands around them where it matters.
 fn guards(ledger: Option<Arc<dyn Middleware>>) -> Vec<Arc<dyn Middleware>> {
-    let mut chain = compose(&ChainInputs::default());
+    let mut chain: Vec<Arc<dyn Middleware>> = vec![dangling_tool_call::new()];
     chain.extend(ledger);
     let budget = TokenBudgetConfig {
         enabled: Some(true),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware, ModelQuestion};
+use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware, Question};
 use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 
@@ -479,7 +479,7 @@ fn a_middlewares_question_is_tried_again_too() {
         }
         match context.answer {
             None => Ok(HookOutput::Await(Effect::CallModel(Box::new(
-                ModelQuestion::new("which title?", None),
+                Question::new("which title?", None),
             )))),
             Some(EffectAnswer::Model(answer)) => {
                 assert!(answer.is_ok(), "{answer:?}");

@@ -131,19 +131,19 @@ sections! {
     subagents: SubagentsConfig,
     /// How many subagents run at once.
     subagent_runtime: SubagentRuntimeConfig,
-    /// Shortens long threads. Not available in this version.
+    /// Shortens long threads.
     summarization: SummarizationConfig,
-    /// Gives threads a title. Not available in this version.
+    /// Gives threads a title.
     title: TitleConfig,
     /// Bounds of uploaded files.
     uploads: UploadsConfig,
-    /// Counts tokens. Not available in this version.
+    /// Counts tokens.
     token_usage: TokenUsageConfig,
-    /// Bounds the tokens of a run. Not available in this version.
+    /// Bounds the tokens of a run.
     token_budget: TokenBudgetConfig,
-    /// Stops models that repeat themselves. Not available in this version.
+    /// Stops models that repeat themselves.
     loop_detection: LoopDetectionConfig,
-    /// Recognises replies that a provider cut for safety. Not available in this version.
+    /// Recognises replies that a provider cut for safety.
     safety_finish_reason: SafetyFinishReasonConfig,
     /// Asks somebody before each tool call. Not available in this version.
     guardrails: GuardrailsConfig,
@@ -300,12 +300,6 @@ impl AppConfig {
             ("tool_output", asked(&self.tool_output)),
             ("tool_progress", asked(&self.tool_progress)),
             ("read_before_write", asked(&self.read_before_write)),
-            ("summarization", asked(&self.summarization)),
-            ("title", asked(&self.title)),
-            ("token_usage", asked(&self.token_usage)),
-            ("token_budget", asked(&self.token_budget)),
-            ("loop_detection", asked(&self.loop_detection)),
-            ("safety_finish_reason", asked(&self.safety_finish_reason)),
             ("guardrails", asked(&self.guardrails)),
             ("llm_call", asked(&self.llm_call)),
             ("circuit_breaker", asked(&self.circuit_breaker)),

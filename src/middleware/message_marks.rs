@@ -1,6 +1,6 @@
-//! Which messages a person wrote, which the framework put there for the model, and the text of a content.
+//! The marks that the framework puts on messages, what they say of a message, and the text of contents.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::python::truthy_member;
@@ -39,14 +39,6 @@ pub(super) fn content_lines(content: &Value) -> String {
     });
     let filled: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     filled.join("\n")
-}
-
-/// What the person wrote, before other middlewares added to it (HP-6).
-pub(super) fn original_text(fields: &Fields) -> String {
-    let original = |kwargs: &Map<String, Value>| {
-        Some(kwargs.get("original_user_content")?.as_str()?.to_owned())
-    };
-    original(&fields.additional_kwargs).unwrap_or_else(|| content_lines(&fields.content))
 }
 
 /// The first `max_chars` characters (B-4).
@@ -104,11 +96,6 @@ mod tests {
         let blocks =
             json!(["a", "", {"type": "text", "text": "b"}, {"type": "image"}, {"text": ""}]);
         assert_eq!(content_lines(&blocks), "a\nb");
-        let mut fields = Fields::new(Kind::Human, blocks);
-        assert_eq!(original_text(&fields), "a\nb");
-        let kwargs = &mut fields.additional_kwargs;
-        kwargs.insert("original_user_content".into(), "mine".into());
-        assert_eq!(original_text(&fields), "mine");
     }
 
     #[test]
