@@ -470,7 +470,7 @@ mod plan {
         ]);
         assert_eq!(talk.say("go").status, RunStatus::Success);
         assert_eq!(talk.channel(Channel::Todos), done);
-        assert!(talk.systems.lock().unwrap()[0].starts_with("base\n\n<todo_list>"));
+        assert!(talk.systems.lock().unwrap()[0].starts_with("base\n\n<todo_list_system>"));
         assert!(talk.lines()[2].contains("2 items, 1 of them open"));
     }
 
@@ -649,6 +649,6 @@ mod summary {
         let outcome = talk.say("two");
         assert_eq!((outcome.steps, outcome.usage.total_tokens), (1, 0));
         assert_eq!(talk.asides().len(), 1);
-        assert_eq!(talk.lines(), ["human:two", "ai:a"]);
+        assert_eq!(talk.lines(), ["human:two", "ai:b"]);
     }
 }

@@ -24,5 +24,6 @@ mod retry;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod summaries;
 
 use support::{host, parts};
