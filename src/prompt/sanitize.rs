@@ -79,6 +79,9 @@ pub const BLOCKED_TAGS: &[&str] = &[
     "deferred_tools",
     "tool_hints",
     "user_subagents",
+    // What a model that writes a summary is shown.
+    "existing_summary",
+    "new_messages",
 ];
 
 /// For each first letter, the places in [`BLOCKED_TAGS`] of the names that begin with it.

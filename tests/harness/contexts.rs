@@ -649,6 +649,6 @@ mod summary {
         let outcome = talk.say("two");
         assert_eq!((outcome.steps, outcome.usage.total_tokens), (1, 0));
         assert_eq!(talk.asides().len(), 1);
-        assert_eq!(talk.lines(), ["human:two", "ai:a"]);
+        assert_eq!(talk.lines(), ["human:two", "ai:b"]);
     }
 }

@@ -26,5 +26,6 @@ mod retry;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod summaries;
 
 use support::{host, parts};

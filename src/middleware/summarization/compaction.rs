@@ -48,7 +48,8 @@ pub(super) fn divide(
         0 => return None,
         cutoff => before_open_turn(messages, past_results(messages, cutoff)),
     };
-    let request = messages.iter().rposition(is_genuine);
+    let is_request = |message: &Message| is_genuine(message) && !is_reminder(message);
+    let request = messages.iter().rposition(is_request);
     let stays = |(place, message): &(usize, &Message)| {
         *place >= cutoff
             || message.kind() == Kind::System
@@ -231,11 +232,20 @@ mod tests {
             message(Kind::System, "rule"),
             message(Kind::Human, "request"),
             marked(Kind::Human, "hide_from_ui", "hidden"),
+            marked(Kind::Human, reminder, "memory that is not hidden"),
             ai(&["a"]),
             result("a"),
             message(Kind::Ai, "end"),
         ];
-        let stay = ["date", "memory", "rule", "request", "end"].map(str::to_owned);
+        let stay = [
+            "date",
+            "memory",
+            "rule",
+            "request",
+            "memory that is not hidden",
+            "end",
+        ];
+        let stay = stay.map(str::to_owned);
         assert_eq!(kept(&all, KeepEnd::Messages(1)), Some(stay.to_vec()));
         let parts = divide(&all, KeepEnd::Messages(1), |_| 1).expect("something goes");
         assert_eq!(divide(&parts.kept, KeepEnd::Messages(1), |_| 1), None);

@@ -399,6 +399,3 @@ fn resolve(size: ContextSize, limit: Option<u64>, member: &str) -> Result<KeepEn
         }
     })
 }
-
-#[cfg(test)]
-mod tests;

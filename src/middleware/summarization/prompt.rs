@@ -71,23 +71,22 @@ impl SummaryPrompt<'_> {
             .zip(new_budget)
             .map(|(all, new)| all.saturating_sub(new).max(1));
         let mut sections = String::new();
-        let mut section = |tag: &str, text: String| {
+        let mut section = |open: &str, text: String, close: &str| {
             if !text.trim().is_empty() {
                 if !sections.is_empty() {
                     sections.push('\n');
                 }
-                sections.push_str(&format!("<{tag}>\n"));
+                sections.push_str(open);
                 escape_into(&mut sections, &text);
-                sections.push_str(&format!("\n</{tag}>\n"));
+                sections.push_str(close);
             }
         };
         if let Some(previous) = previous {
-            section("existing_summary", self.cut(previous, rest, Side::End));
+            let text = self.cut(previous, rest, Side::End);
+            section("<existing_summary>\n", text, "\n</existing_summary>\n");
         }
-        section(
-            "new_messages",
-            self.cut(&shown.text, new_budget, shown.side),
-        );
+        let text = self.cut(&shown.text, new_budget, shown.side);
+        section("<new_messages>\n", text, "\n</new_messages>\n");
         if sections.is_empty() {
             return SummaryInput::Fixed(TOO_LONG);
         }
