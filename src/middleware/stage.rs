@@ -1,7 +1,5 @@
 //! For tests of guards: a thread in memory that one hook after the other works on, and a model that hears what a wrapper passes on.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::sync::Arc;
 
 use super::testing::request;
@@ -52,7 +50,7 @@ impl Stage {
                 std::slice::from_ref(&update),
                 &mut self.ids,
             )
-            .unwrap();
+            .expect("a sound write");
     }
 
     /// Runs a hook and writes what it writes; tells where it jumps, and whether it wrote.
@@ -67,7 +65,7 @@ impl Stage {
             run: facts,
             answer: None,
         };
-        let (jump, update) = match middleware.hook(hook, &context).unwrap() {
+        let (jump, update) = match middleware.hook(hook, &context).expect("no error") {
             HookOutput::Continue => (None, None),
             HookOutput::Update(update) => (None, Some(update)),
             HookOutput::Jump(jump, update) => (Some(jump), Some(update)),
@@ -92,7 +90,11 @@ impl Stage {
 
     /// The newest message.
     pub(crate) fn last(&self) -> Message {
-        self.state.view(&self.overlay).last().unwrap().clone()
+        self.state
+            .view(&self.overlay)
+            .last()
+            .expect("a message")
+            .clone()
     }
 
     /// All messages.
