@@ -327,7 +327,7 @@ fn golden_bootstrap() {
 
 /// An agent with everything switched on or off at random.
 fn with_random_inputs(random: &mut Random, then: impl FnOnce(&PromptInputs<'_>)) {
-    let mut coin = |random: &mut Random| random.below(2) == 0;
+    let coin = |random: &mut Random| random.below(2) == 0;
     let name = Identifier::new("code-bot").unwrap();
     let souls = [by_operator("Kind."), by_user("Kind."), by_user(" ")];
     let all_skills = skills();
