@@ -39,7 +39,7 @@ impl HostTool {
             spec: ToolSpec {
                 name: config.name,
                 description: config.description,
-                parameters: Value::Object(parameters),
+                parameters: Value::Object(parameters).into(),
             },
             origin: config
                 .mcp
@@ -87,6 +87,7 @@ impl Tool for HostTool {
             name,
             args,
             run,
+            ..
         } = invocation;
         let args = serde_json::to_string(&args).expect("a JSON object always serialises");
         let opened = run.host.open(HostCall {
@@ -174,6 +175,7 @@ fn answer(value: Value) -> Result<ToolAnswer, Error> {
         artifact: answer.artifact,
         update,
         end_run: answer.end_run,
+        ..ToolAnswer::default()
     })
 }
 

@@ -12,7 +12,8 @@ use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::trust::SystemText;
-use crate::tools::arguments::ArgumentCheck;
+use crate::state::channels::Channel;
+use crate::tools::arguments::{ArgumentCheck, ArgumentChecks};
 
 /// What an assembly is made of.
 pub struct AssemblyParts {
@@ -30,6 +31,8 @@ pub struct AssemblyParts {
     pub recursion_limit: Option<u32>,
     /// Whether a run needs a queue because the host answers its model or runs its tools.
     pub needs_host: bool,
+    /// Where compiled schemas are kept between assemblies; `None` compiles all of them.
+    pub checks: Option<Arc<ArgumentChecks>>,
 }
 
 /// One tool with its compiled schema.
@@ -37,7 +40,7 @@ pub struct ToolEntry {
     /// The tool.
     pub tool: Arc<dyn DynTool>,
     /// The check of its arguments.
-    pub check: ArgumentCheck,
+    pub check: Arc<ArgumentCheck>,
 }
 
 /// A composed agent.
@@ -60,6 +63,7 @@ pub struct Assembly {
     hooks: [Vec<usize>; 4],
     model_wrappers: Vec<Arc<dyn Middleware>>,
     tool_wrappers: Vec<Arc<dyn Middleware>>,
+    wrapped_reads: Vec<Channel>,
 }
 
 impl Assembly {
@@ -76,12 +80,21 @@ impl Assembly {
             middleware,
             recursion_limit,
             needs_host,
+            checks,
         } = parts;
+        let checks = checks.unwrap_or_default();
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
-        for (place, tool) in tools.into_iter().enumerate() {
-            let at = format!("/tools/{place}");
-            let check = ArgumentCheck::compile(&tool.spec().parameters)
+        let own = tools.into_iter().enumerate();
+        let own = own.map(|(place, tool)| (format!("/tools/{place}"), tool));
+        // AD-13: what the middlewares bring comes after the agent's own, in the order of the chain.
+        let brought = middleware.iter().enumerate().flat_map(|(place, part)| {
+            let tools = part.tools().iter().cloned().enumerate();
+            tools.map(move |(nth, tool)| (format!("/middleware/{place}/tools/{nth}"), tool))
+        });
+        for (place, (at, tool)) in own.chain(brought).enumerate() {
+            let check = checks
+                .check(&tool.spec().parameters)
                 .map_err(|error| error.below(&format!("{at}/parameters")))?;
             if by_name.insert(tool.spec().name.clone(), place).is_some() {
                 return Err(Error::at(
@@ -125,6 +138,12 @@ impl Assembly {
                 .map(|place| middleware[place].clone())
                 .collect()
         };
+        let mut wrapped_reads: Vec<Channel> = Vec::new();
+        for channel in middleware.iter().flat_map(|part| part.reads()) {
+            if !wrapped_reads.contains(channel) {
+                wrapped_reads.push(*channel);
+            }
+        }
         Ok(Assembly {
             model,
             system_prompt,
@@ -140,6 +159,7 @@ impl Assembly {
             hooks,
             model_wrappers: wrappers(|part| part.hooks().wrap_model_call),
             tool_wrappers: wrappers(|part| part.hooks().wrap_tool_call),
+            wrapped_reads,
             middleware,
         })
     }
@@ -159,6 +179,11 @@ impl Assembly {
     /// The middlewares that wrap model calls, outermost first.
     pub fn model_wrappers(&self) -> &[Arc<dyn Middleware>] {
         &self.model_wrappers
+    }
+
+    /// The channels that wrap hooks read.
+    pub fn wrapped_reads(&self) -> &[Channel] {
+        &self.wrapped_reads
     }
 
     /// The middlewares that wrap tool calls, outermost first.

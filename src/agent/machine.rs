@@ -11,9 +11,7 @@ use serde_json::Value;
 
 use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
-use crate::middleware::{
-    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, RunFacts,
-};
+use crate::middleware::{EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse};
 use crate::ports::checkpoint::Source;
 use crate::ports::host::RunContext;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
@@ -23,6 +21,7 @@ use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 use crate::protocol::run::RunStatus;
 use crate::state::delta::StateDelta;
 use crate::state::ids::IdSource;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::state::{Overlay, ThreadState};
 
@@ -30,9 +29,7 @@ use crate::state::{Overlay, ThreadState};
 pub struct RunOptions {
     /// Channel writes that start it; `None` goes on from the thread's state.
     pub input: Option<StateUpdate>,
-    /// Facts that hooks see.
-    pub facts: RunFacts,
-    /// Handed to models and tools.
+    /// Handed to models and tools; hooks see its facts.
     pub context: Arc<RunContext>,
     /// Most steps.
     pub recursion_limit: u32,
@@ -250,6 +247,7 @@ impl RunMachine {
                     tools: self.assembly.tool_specs.clone(),
                     tool_choice: None,
                     attempt: 0,
+                    reads: ChannelReads::of(&view, self.assembly.wrapped_reads()),
                     run: self.options.context.clone(),
                 };
                 self.phase = Phase::AwaitModel(message_id.clone());
@@ -279,12 +277,14 @@ impl RunMachine {
                 Ok(None)
             }
             Phase::CallTools => {
-                let open = self.open_calls(state);
+                let mut open = self.open_calls(state);
                 if open.calls.is_empty() {
                     self.phase = Phase::Hooks(Hook::BeforeModel, 0);
                     return Ok(None);
                 }
                 self.count_step()?;
+                let view = state.view(&self.overlay);
+                open.reads = ChannelReads::of(&view, self.assembly.wrapped_reads());
                 self.phase = Phase::AwaitTools(open.calls.clone());
                 Ok(Some(Step::CallTools(open)))
             }
@@ -388,7 +388,7 @@ impl RunMachine {
         let answer = self.answer.take();
         let context = HookContext {
             state: state.view(&self.overlay),
-            run: &self.options.facts,
+            run: &self.options.context.facts,
             answer: answer.as_ref(),
         };
         let output = middleware.hook(hook, &context).map_err(failed)?;
@@ -473,7 +473,7 @@ impl RunMachine {
         let mut step = Vec::with_capacity(results.len());
         let mut messages_only = Vec::with_capacity(results.len());
         for (call, outcome) in results {
-            let (message, update) = tool_message(&call, outcome, ids.next_id());
+            let (message, update) = self.tool_message(&call, outcome, state, ids);
             let writer = Some(format!(
                 "{} ({})",
                 call.name,
@@ -499,6 +499,53 @@ impl RunMachine {
         }
         self.note_tools(step);
         Ok(())
+    }
+
+    fn tool_message(
+        &self,
+        call: &ToolCall,
+        outcome: ToolOutcome,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> (Message, Option<StateUpdate>) {
+        let mut fields = Fields::new(Kind::Tool, Value::String(String::new()));
+        fields.name = Some(call.name.clone());
+        fields.tool_call_id = call.id.clone().unwrap_or_default();
+        let update = match outcome {
+            ToolOutcome::Answer(answer) => {
+                fields.content = match answer.content {
+                    Value::Null => Value::String(String::new()),
+                    content => content,
+                };
+                fields.artifact = answer.artifact;
+                fields.additional_kwargs = answer.additional_kwargs;
+                fields.status = answer.status;
+                fields.id = answer.id.filter(|id| !self.is_of_earlier_turn(id, state));
+                answer.update
+            }
+            ToolOutcome::Failed(message) => {
+                fields.content = Value::String(format!("Error: {message}"));
+                fields.status = ToolStatus::Error;
+                None
+            }
+        };
+        fields.id = fields.id.or_else(|| Some(ids.next_id()));
+        (Message::new(fields), update)
+    }
+
+    /// Whether a message of this id stands before the last ai message, or is that message.
+    fn is_of_earlier_turn(&self, id: &str, state: &ThreadState) -> bool {
+        let view = state.view(&self.overlay);
+        if view.by_id(id).is_none() {
+            return false;
+        }
+        let this_turn = view
+            .messages()
+            .rev()
+            .take_while(|message| message.kind() != Kind::Ai);
+        !this_turn
+            .into_iter()
+            .any(|message| message.id() == Some(id))
     }
 
     fn note_tools(&mut self, step: Vec<StateUpdate>) {
@@ -607,6 +654,7 @@ impl RunMachine {
                     return ToolCalls {
                         message_id: message.id().unwrap_or_default().to_owned(),
                         calls: calls.cloned().collect(),
+                        ..ToolCalls::default()
                     };
                 }
                 _ => {}
@@ -657,33 +705,6 @@ fn reply_fields(message_id: &Arc<str>, reply: ModelReply) -> Fields {
     fields.additional_kwargs = reply.additional_kwargs;
     fields.response_metadata = reply.response_metadata;
     fields
-}
-
-fn tool_message(
-    call: &ToolCall,
-    outcome: ToolOutcome,
-    id: String,
-) -> (Message, Option<StateUpdate>) {
-    let mut fields = Fields::new(Kind::Tool, Value::String(String::new()));
-    fields.id = Some(id);
-    fields.name = Some(call.name.clone());
-    fields.tool_call_id = call.id.clone().unwrap_or_default();
-    let update = match outcome {
-        ToolOutcome::Answer(answer) => {
-            fields.content = match answer.content {
-                Value::Null => Value::String(String::new()),
-                content => content,
-            };
-            fields.artifact = answer.artifact;
-            answer.update
-        }
-        ToolOutcome::Failed(message) => {
-            fields.content = Value::String(format!("Error: {message}"));
-            fields.status = ToolStatus::Error;
-            None
-        }
-    };
-    (Message::new(fields), update)
 }
 
 /// Moves an error's path from below `from` to below `to`.

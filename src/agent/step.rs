@@ -8,6 +8,7 @@ use crate::ports::model::{ModelRequest, Usage};
 use crate::protocol::error::Error;
 use crate::protocol::message::ToolCall;
 use crate::protocol::run::RunStatus;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
 /// The next thing to do.
@@ -43,6 +44,8 @@ pub struct ToolCalls {
     pub message_id: String,
     /// Its calls without a result, in order.
     pub calls: Vec<ToolCall>,
+    /// For the invocations' `reads`.
+    pub reads: ChannelReads,
 }
 
 /// How a run ended.

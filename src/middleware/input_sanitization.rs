@@ -51,7 +51,7 @@ impl Middleware for InputSanitization {
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         if let Some(place) = request.messages.iter().rposition(is_genuine) {
-            let form = |message: &Message| framed(message, &request.run.signals);
+            let form = |message: &Message| framed(message, &request.run.facts.signals);
             if let Some(messages) = request.messages.with_other_form(place, form) {
                 request.messages = messages;
             }

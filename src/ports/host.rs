@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::time::Timestamp;
 
 /// What the host is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,23 @@ pub async fn until_cancelled<T>() -> T {
     std::future::pending().await
 }
 
+/// Facts of a run, fixed when it starts.
+#[derive(Clone, Debug, Default)]
+pub struct RunFacts {
+    /// The run.
+    pub run_id: Arc<str>,
+    /// Its thread.
+    pub thread_id: Arc<str>,
+    /// Run options by key.
+    pub configurable: Map<String, Value>,
+    /// Facts about the request.
+    pub context: Map<String, Value>,
+    /// When the run began.
+    pub started_at: Timestamp,
+    /// What else the run is told.
+    pub signals: Arc<RunSignals>,
+}
+
 /// The run on whose behalf a port is used.
 #[derive(Clone)]
 pub struct RunContext {
@@ -102,10 +120,10 @@ pub struct RunContext {
     pub run_id: Arc<str>,
     /// Its thread.
     pub thread_id: Arc<str>,
+    /// What was said about it when it started.
+    pub facts: Arc<RunFacts>,
     /// The way to the host.
     pub host: Arc<dyn HostCalls>,
-    /// What else the run is told.
-    pub signals: Arc<RunSignals>,
 }
 
 impl std::fmt::Debug for RunContext {

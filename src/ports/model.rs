@@ -12,6 +12,7 @@ use super::tool::ToolSpec;
 use crate::protocol::error::Error;
 use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
 use crate::protocol::trust::SystemText;
+use crate::state::reads::ChannelReads;
 use crate::state::transcript::Transcript;
 
 /// Who asks: the lead agent's own turn, or a middleware.
@@ -41,6 +42,8 @@ pub struct ModelRequest {
     pub tool_choice: Option<ToolChoice>,
     /// 0 for the first attempt of this turn with this model, then 1, 2, …
     pub attempt: u32,
+    /// The channels that the wrap hooks of the chain read, as the hooks before this call left them.
+    pub reads: ChannelReads,
     /// The run that asks.
     pub run: Arc<RunContext>,
 }

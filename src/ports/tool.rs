@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::host::RunContext;
+use crate::protocol::message::ToolStatus;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
 /// What a model is told about a tool.
@@ -17,7 +19,7 @@ pub struct ToolSpec {
     /// What it does, for the model.
     pub description: String,
     /// JSON Schema of the arguments object.
-    pub parameters: Value,
+    pub parameters: Arc<Value>,
 }
 
 /// Where a tool comes from.
@@ -75,12 +77,18 @@ pub struct ToolInvocation {
     pub name: String,
     /// Arguments, checked against the tool's schema.
     pub args: Map<String, Value>,
+    /// The channels that the wrap hooks of the chain read, as they stood before the calls of this reply.
+    pub reads: ChannelReads,
     /// The run that calls.
     pub run: Arc<RunContext>,
 }
 
 /// How a call went. A failure is a value: the model sees it and can act on it.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all outcomes are answers, and few exist at a time"
+)]
 pub enum ToolOutcome {
     /// The tool answered.
     Answer(ToolAnswer),
@@ -95,6 +103,13 @@ pub struct ToolAnswer {
     pub content: Value,
     /// What is for the host and not for the model.
     pub artifact: Value,
+    /// Id of the tool message, so that the same call made again replaces its result. `None` for a new id, which is also what
+    /// an id gets that an earlier turn has used: a call id may come back, and must not overwrite what it once answered.
+    pub id: Option<String>,
+    /// Facts about the result for parts of this library and for the host, kept with its message.
+    pub additional_kwargs: Map<String, Value>,
+    /// Whether the content is a result, or says why there is none.
+    pub status: ToolStatus,
     /// Writes to the thread's state, besides the tool message.
     pub update: Option<StateUpdate>,
     /// Ends the run at once (`goto` end).

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::message::{Kind, Message};
 
 /// Who wrote a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -256,6 +259,21 @@ impl SystemWriter {
         self
     }
 
+    /// System text that is whole already.
+    pub fn system(&mut self, text: &SystemText) -> &mut Self {
+        self.0.push_str(text.as_str());
+        self
+    }
+
+    /// A system message of a thread, its blocks on lines of their own. Such messages are written by the framework and by the
+    /// host alone: a reply of a model is an ai message, whatever it says. Messages of any other class add nothing.
+    pub fn system_message(&mut self, message: &Message) -> &mut Self {
+        if message.kind() == Kind::System {
+            push_lines(&mut self.0, &message.fields().content);
+        }
+        self
+    }
+
     /// A name.
     pub fn identifier(&mut self, name: &Identifier) -> &mut Self {
         self.0.push_str(name.as_str());
@@ -283,6 +301,23 @@ impl SystemWriter {
     /// The text.
     pub fn finish(self) -> SystemText {
         SystemText(self.0.into())
+    }
+}
+
+/// Adds the text of a content: a string as it is, of a list the strings, the `text` of blocks, and what has none as JSON.
+fn push_lines(out: &mut String, content: &Value) {
+    let Value::Array(blocks) = content else {
+        return out.push_str(content.as_str().unwrap_or_default());
+    };
+    for (place, block) in blocks.iter().enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        match block.as_str().or_else(|| block["text"].as_str()) {
+            Some(text) => out.push_str(text),
+            // Writing to a string does not fail.
+            None => drop(write!(out, "{block}")),
+        }
     }
 }
 
@@ -346,6 +381,19 @@ mod tests {
         assert_eq!(writer.finish().as_str(), "&lt;a&gt; &amp; b c");
         assert_eq!(text.first_line().as_str(), "<a>\t&");
         assert_eq!(first_line(" \n "), "");
+    }
+
+    #[test]
+    fn only_system_messages_become_system_text() {
+        use crate::protocol::message::Fields;
+        let blocks = serde_json::json!(["a", {"type": "text", "text": "b"}, {"type": "x"}]);
+        let mut writer = SystemWriter::new();
+        writer.system(&"first ".into());
+        writer.system_message(&Message::new(Fields::new(Kind::System, blocks)));
+        for kind in [Kind::Human, Kind::Ai, Kind::Tool, Kind::Chat] {
+            writer.system_message(&Message::new(Fields::new(kind, "no")));
+        }
+        assert_eq!(writer.finish().as_str(), "first a\nb\n{\"type\":\"x\"}");
     }
 
     #[test]

@@ -17,12 +17,10 @@ use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
 use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
-use crate::middleware::{
-    Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
-};
+use crate::middleware::{Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
-use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext};
+use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
 use crate::ports::model::{
     DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
     Usage,
@@ -93,22 +91,21 @@ impl RunTask {
         let context = Arc::new(RunContext {
             run_id: self.shared.run_id.clone(),
             thread_id: self.shared.thread_id.clone(),
-            host: Arc::new(RunHost {
-                calls: self.calls.clone(),
-                events: self.events.clone(),
-            }),
-            signals: self.shared.signals.clone(),
-        });
-        let options = RunOptions {
-            input: self.input.clone(),
-            facts: RunFacts {
+            facts: Arc::new(RunFacts {
                 run_id: self.shared.run_id.clone(),
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
-            },
+            }),
+            host: Arc::new(RunHost {
+                calls: self.calls.clone(),
+                events: self.events.clone(),
+            }),
+        });
+        let options = RunOptions {
+            input: self.input.clone(),
             context: context.clone(),
             recursion_limit: limit,
             save_each_step: self.request.durability != Durability::Exit,
@@ -137,7 +134,7 @@ impl RunTask {
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
-                Step::Await(effect) => self.effect(&mut machine, effect).await,
+                Step::Await(effect) => self.effect(&mut machine, effect, &context).await,
                 Step::Save(source) => self.save(&mut machine, source).await,
                 Step::Done(outcome) => return outcome,
             }
@@ -203,7 +200,11 @@ impl RunTask {
         open: ToolCalls,
         context: &Arc<RunContext>,
     ) {
-        let ToolCalls { message_id, calls } = open;
+        let ToolCalls {
+            message_id,
+            calls,
+            reads,
+        } = open;
         let message_id: Arc<str> = message_id.into();
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
         let is_cancelled = {
@@ -216,6 +217,7 @@ impl RunTask {
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
+                        reads: reads.clone(),
                         run: context.clone(),
                     };
                     async move {
@@ -259,13 +261,15 @@ impl RunTask {
         .await
     }
 
-    async fn effect(&self, machine: &mut RunMachine, effect: Effect) {
+    async fn effect(&self, machine: &mut RunMachine, effect: Effect, context: &Arc<RunContext>) {
         match effect {
-            Effect::CallModel(request) => {
+            Effect::CallModel(question) => {
                 let mut sink = SilentSink {
                     events: &self.events,
                 };
-                let call = self.assembly.model.call_boxed(&request, &mut sink);
+                let (request, other) = question.into_request(context.clone());
+                let model = other.map_or_else(|| self.assembly.model.clone(), |it| it.provider);
+                let call = model.call_boxed(&request, &mut sink);
                 let result = tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => None,
@@ -541,7 +545,10 @@ impl NextTool for ToolChain<'_> {
                     return ToolOutcome::Failed(fault);
                 }
             }
-            entry.tool.call_boxed(invocation).await
+            // Inside the wrappers, so that a tool that panics is a tool that failed to them, too.
+            let guarded = Guarded::new(entry.tool.call_boxed(invocation)).await;
+            guarded
+                .unwrap_or_else(|panic| ToolOutcome::Failed(format!("the tool panicked: {panic}")))
         })
     }
 }

@@ -8,6 +8,7 @@ mod message_text;
 pub mod messages;
 mod overlay;
 pub mod python;
+pub mod reads;
 pub mod reduce;
 pub mod reducers;
 pub mod thread;

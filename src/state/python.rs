@@ -137,7 +137,7 @@ pub fn collapse_whitespace(text: &str, max_chars: usize) -> String {
 }
 
 /// The whitespace of the reference: Rust's set and U+001C to U+001F.
-fn is_space(c: char) -> bool {
+pub fn is_space(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 

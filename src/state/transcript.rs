@@ -12,8 +12,10 @@ pub struct Transcript {
     messages: Vec<Message>,
     /// See [`Transcript::sound_prefix`]. Shared with the other form of the transcript, whose turns are the same.
     sound: Arc<AtomicUsize>,
-    /// How many messages were counted for [`Transcript::ai_messages`], and how many of them were of that kind.
-    counted: Mutex<(usize, usize)>,
+    /// What was counted so far.
+    counted: Mutex<Counts>,
+    /// See [`Transcript::weight`].
+    weighed: Mutex<Weight>,
     /// See [`Transcript::with_other_form`].
     other_form: Mutex<Option<OtherForm>>,
 }
@@ -26,15 +28,60 @@ struct OtherForm {
     original: Message,
 }
 
+/// Messages of a kind among the first `upto`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    upto: usize,
+    ai: usize,
+    system: usize,
+}
+
+/// The sum of a measure over the first `upto` messages.
+#[derive(Debug, Default)]
+struct Weight {
+    measure: u32,
+    upto: usize,
+    sum: u64,
+}
+
 impl Transcript {
     /// How many of the messages are the model's. Counts only those that came since it was last asked.
     pub fn ai_messages(&self) -> usize {
-        let mut counted = locked(&self.counted);
-        let (upto, so_far) = *counted;
-        let new = self.messages.get(upto..).unwrap_or_default().iter();
-        let count = so_far + new.filter(|message| message.kind() == Kind::Ai).count();
-        *counted = (self.messages.len(), count);
-        count
+        self.counts(|counts| counts.ai)
+    }
+
+    /// How many of the messages are system messages. Counts as [`Transcript::ai_messages`] does.
+    pub fn system_messages(&self) -> usize {
+        self.counts(|counts| counts.system)
+    }
+
+    fn counts(&self, pick: fn(&Counts) -> usize) -> usize {
+        let mut counts = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        for message in self.messages.get(counts.upto..).unwrap_or_default() {
+            match message.kind() {
+                Kind::Ai => counts.ai += 1,
+                Kind::System => counts.system += 1,
+                _ => {}
+            }
+        }
+        counts.upto = self.messages.len();
+        pick(&counts)
+    }
+
+    /// The sum of `weigh` over all messages. `measure` is a number of the caller's for what is measured: while it stays the
+    /// same, only messages that came since are weighed.
+    pub fn weight(&self, measure: u32, weigh: impl Fn(&Message) -> u64) -> u64 {
+        let mut known = self.weighed.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.measure != measure {
+            *known = Weight {
+                measure,
+                ..Weight::default()
+            };
+        }
+        let new = self.messages.get(known.upto..).unwrap_or_default();
+        known.sum += new.iter().map(weigh).sum::<u64>();
+        known.upto = self.messages.len();
+        known.sum
     }
 
     /// How many of the first messages are known to be whole turns, each call followed by its result. Whoever checks a
@@ -95,6 +142,7 @@ impl Transcript {
             messages: self.messages.clone(),
             sound: self.sound.clone(),
             counted: Mutex::new(*locked(&self.counted)),
+            weighed: Mutex::default(),
             other_form: Mutex::default(),
         })
     }
@@ -120,6 +168,7 @@ impl From<Vec<Message>> for Transcript {
             sound: Arc::default(),
             counted: Mutex::default(),
             other_form: Mutex::default(),
+            weighed: Mutex::default(),
         }
     }
 }
@@ -150,6 +199,26 @@ mod tests {
         transcript.extend([message(Kind::Ai), message(Kind::Tool), message(Kind::Ai)]);
         assert_eq!(transcript.ai_messages(), 3);
         assert_eq!(Transcript::default().ai_messages(), 0);
+        transcript.extend([message(Kind::System)]);
+        assert_eq!(
+            (transcript.system_messages(), transcript.ai_messages()),
+            (1, 3)
+        );
+    }
+
+    #[test]
+    fn messages_are_weighed_once_for_each_measure() {
+        let message = || Message::new(Fields::new(Kind::Human, "x"));
+        let mut transcript = Transcript::from(vec![message(), message()]);
+        let weighed = std::cell::Cell::new(0);
+        let two = |_: &Message| {
+            weighed.set(weighed.get() + 1);
+            2
+        };
+        assert_eq!(transcript.weight(1, two), 4);
+        transcript.extend([message()]);
+        assert_eq!((transcript.weight(1, two), weighed.get()), (6, 3));
+        assert_eq!(transcript.weight(2, |_| 5), 15);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use fawn::agent::assembly::AssemblyParts;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
-use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse, RunFacts};
+use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse};
 use fawn::ports::checkpoint::Source;
 use fawn::ports::model::{ModelDelta, ModelReply};
 use fawn::ports::tool::{ToolAnswer, ToolOutcome};
@@ -61,7 +61,6 @@ impl fawn::ports::model::DeltaSink for NoSink {
 fn options(input: Option<StateUpdate>, recursion_limit: u32) -> RunOptions {
     RunOptions {
         input,
-        facts: RunFacts::default(),
         context: run_context(),
         recursion_limit,
         save_each_step: true,
@@ -107,6 +106,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
                         args: call.args,
+                        reads: list.reads.clone(),
                         run: run_context(),
                     }))
                 });
@@ -323,7 +323,7 @@ fn ex_7_return_direct_ends_only_when_every_call_of_the_reply_is_direct() {
             spec: fawn::ports::tool::ToolSpec {
                 name: "d".into(),
                 description: String::new(),
-                parameters: json!({}),
+                parameters: json!({}).into(),
             },
             direct: true,
             run: |_| async { answer("direct") },
@@ -358,6 +358,42 @@ fn ex_7_an_answer_that_ends_the_run_passes_by_after_agent() {
             .iter()
             .any(|entry| entry == "a.after_agent")
     );
+}
+
+/// Two turns in which the tool names its message after the call, whose id is the same both times.
+#[test]
+fn an_answer_names_its_message_but_takes_no_id_of_an_earlier_turn() {
+    let mut parts = parts(ScriptModel::new(vec![
+        calls(&[("f", "c1", json!({}))]),
+        says("one"),
+        calls(&[("f", "c1", json!({}))]),
+        says("two"),
+    ]));
+    parts.tools = vec![tool("f", |_| async {
+        let mut kwargs = serde_json::Map::new();
+        kwargs.insert("fact".into(), true.into());
+        ToolOutcome::Answer(ToolAnswer {
+            content: "result".into(),
+            id: Some("named:c1".into()),
+            additional_kwargs: kwargs,
+            ..Default::default()
+        })
+    })];
+    let agent = || AssemblyParts {
+        model: parts.model.clone(),
+        tools: parts.tools.clone(),
+        ..crate::parts::parts(ScriptModel::new(Vec::new()))
+    };
+    let first = run(agent(), ThreadState::new(), hello(), 100);
+    assert_eq!(first.messages()[2].id(), Some("named:c1"));
+    assert_eq!(first.messages()[2].fields().additional_kwargs["fact"], true);
+    let again = Some(StateUpdate::messages(vec![human("again")]));
+    let second = run(agent(), first.state, again, 100);
+    let messages = second.messages();
+    assert_eq!(messages.len(), 8, "{:?}", second.texts());
+    assert_eq!(messages[2].id(), Some("named:c1"), "the first result stays");
+    assert_eq!(messages[6].text(), "result");
+    assert_ne!(messages[6].id(), Some("named:c1"));
 }
 
 #[test]

@@ -6,12 +6,17 @@
 mod support;
 
 mod aimock;
+mod app_config;
 mod cancels;
+mod contexts;
 mod crash;
 mod faults;
 mod golden;
+mod lead_options;
+mod lead_tools;
 mod llmock;
 mod machine;
+mod model_choice;
 mod prompt;
 mod retry;
 mod runs;

@@ -843,7 +843,7 @@ fn tl_19_hints_come_from_authorised_tools_by_priority_and_name() {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: String::new(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         };
         let routing = routing.map(|(priority, words)| McpRouting {
             priority,

@@ -12,6 +12,7 @@ use fawn::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
 use fawn::prompt::sanitize::frame;
 use fawn::protocol::message::{Fields, Kind, Message};
 use fawn::state::channels::Channel;
+use fawn::state::reads::ChannelReads;
 use fawn::state::transcript::Transcript;
 use fawn::state::update::{StateUpdate, Write};
 use serde_json::{Map, Value, json};
@@ -61,6 +62,7 @@ fn seen(messages: &Arc<Transcript>) -> Arc<Transcript> {
         tools: Arc::new([]),
         tool_choice: None,
         attempt: 0,
+        reads: ChannelReads::default(),
         run: run_context(),
     };
     ready(InputSanitization::new().wrap_model_call(request, &mut model)).unwrap();
@@ -152,6 +154,7 @@ fn after(name: &str, outcome: ToolOutcome) -> ToolOutcome {
         call_id: "c1".to_owned(),
         name: name.to_owned(),
         args: Map::new(),
+        reads: ChannelReads::default(),
         run: run_context(),
     };
     ready(middleware.wrap_tool_call(invocation, &mut Tool(outcome)))

@@ -24,7 +24,7 @@ pub fn run_context() -> Arc<RunContext> {
     Arc::new(RunContext {
         run_id: "r".into(),
         thread_id: "t".into(),
+        facts: Arc::default(),
         host: Arc::new(NoHost),
-        signals: Arc::default(),
     })
 }

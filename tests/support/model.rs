@@ -23,6 +23,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Arc::new([]),
         tool_choice: None,
         attempt: 0,
+        reads: Default::default(),
         run: run_context(),
     }
 }
@@ -64,7 +65,7 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("What {name} does"),
-        parameters,
+        parameters: parameters.into(),
     }
 }
 

@@ -230,6 +230,19 @@ pub const EVENT_TYPES: &[EventType] = &[
         },
     },
     EventType {
+        name: "agent_assembled",
+        about: "The factory \"lead\" has assembled an agent, to queues that subscribed to \"runtime\".",
+        data: || {
+            object(
+                json!({
+                    "descriptor": {"description": "What the agent turned out to be (schema assembly_descriptor).", "type": "object"},
+                    "metadata": {"description": "What runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more.", "type": "object"},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
         name: "run_end",
         about: "The last event of a run: its result.",
         data: run_result,

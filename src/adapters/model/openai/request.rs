@@ -319,7 +319,7 @@ impl Serialize for WireTool<'_> {
                 if !self.0.description.is_empty() {
                     map.serialize_entry("description", &self.0.description)?;
                 }
-                match &self.0.parameters {
+                match &*self.0.parameters {
                     parameters @ Value::Object(_) => {
                         map.serialize_entry("parameters", parameters)?;
                     }
