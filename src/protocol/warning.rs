@@ -31,6 +31,8 @@ pub enum Warning {
     ContextWins,
     /// A skill's SKILL.md cannot be used, and was left out (SKL-4).
     SkillSkipped,
+    /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
+    SkillFlawed,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
     /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
@@ -55,6 +57,7 @@ impl Warning {
             Warning::ToolUnavailable => "tool_unavailable",
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
+            Warning::SkillFlawed => "skill_flawed",
             Warning::AgentUnreadable => "agent_unreadable",
             Warning::OriginalContentReplaced => "original_content_replaced",
         }

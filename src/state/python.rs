@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
+pub use crate::protocol::number_text::number_text as number_of;
+
 /// Whether a value counts as true: not null, false, zero or empty.
 pub fn truthy(value: &Value) -> bool {
     match value {
@@ -174,32 +176,6 @@ fn push_repr(out: &mut String, value: &Value) {
             out.push('}');
         }
     }
-}
-
-/// The decimal form of a number: `5`, `1.0`, `1e+16`, `1e-07`.
-pub fn number_of(number: &Number) -> String {
-    match number.as_f64() {
-        Some(float) if number.is_f64() => float_of(float),
-        _ => number.to_string(),
-    }
-}
-
-/// The shortest digits that read back as the same double, laid out as Python lays them out: an exponent of two digits at
-/// least, from 1e16 on and below 1e-4.
-fn float_of(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{float}");
-        return if plain.contains('.') {
-            plain
-        } else {
-            format!("{plain}.0")
-        };
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
 /// Quoted text: single quotes unless the text has some and no double ones. Characters that Python does not print are

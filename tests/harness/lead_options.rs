@@ -17,17 +17,8 @@ fn object(value: Value) -> Map<String, Value> {
 
 fn agent() -> AgentRecord {
     AgentRecord {
-        name: Identifier::new("coder").unwrap(),
-        description: SourcedText::Operator(OperatorText::from_operator_directory("")),
-        soul: None,
         model: Some("agents-model".into()),
-        tool_groups: None,
-        skills: None,
-        model_settings: AgentModelSettings::default(),
-        thinking_enabled: None,
-        reasoning_effort: None,
-        allowed_subagents: None,
-        memory_enabled: true,
+        ..AgentRecord::named(Identifier::new("coder").unwrap())
     }
 }
 

@@ -10,6 +10,8 @@ mod app_config;
 mod cancels;
 mod contexts;
 mod crash;
+mod custom_agents;
+mod descriptor;
 mod faults;
 mod golden;
 mod lead_options;

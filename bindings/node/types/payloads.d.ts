@@ -2186,7 +2186,14 @@ export type RuntimeOp = {
   thread_id: string;
   [yours: `x-${string}`]: unknown;
 } | {
-  op: "reset_agent" | "reload_skills";
+  /** Which agent. Default: all. */
+  agent_name?: string | null;
+  /** Whose, by the id that runs have. Default: everybody's. */
+  user_id?: string | null;
+  op: "reset_agent";
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "reload_skills";
 };
 
 /** Answer of fawn_runtime_stats. */

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::runtime_op::ResetAgent;
 use super::events::{message, source};
 
 /// Input of `fawn_reduce`.
@@ -79,6 +80,19 @@ pub fn call_part() -> Value {
     })
 }
 
+/// The op `reset_agent`, by its type.
+fn reset_agent() -> Value {
+    let mut schema = super::of::<ResetAgent>();
+    schema["properties"]["op"] = json!({"const": "reset_agent"});
+    if let Value::Object(members) = &mut schema {
+        members.retain(|name, _| ["properties", "additionalProperties"].contains(&name.as_str()));
+        let description = "Forgets what is cached about custom agents, so that runs from now on go by what their records \
+                           say now. Those that there are not are no error. Answers {}.";
+        members.insert("description".to_owned(), description.into());
+    }
+    schema
+}
+
 /// Input of `fawn_runtime_submit`.
 pub fn runtime_op() -> Value {
     json!({
@@ -94,9 +108,10 @@ pub fn runtime_op() -> Value {
                 },
                 "additionalProperties": false,
             },
+            reset_agent(),
             {
                 "description": "Not available in this version.",
-                "properties": {"op": {"enum": ["reset_agent", "reload_skills"]}},
+                "properties": {"op": {"const": "reload_skills"}},
             },
         ],
     })
