@@ -5,8 +5,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::middleware::authorization_gate::{Authorization, AuthorizationGate};
-use crate::ports::authorization::Resource;
+use super::authorization::filter_tools;
+use crate::middleware::authorization_gate::AuthorizationGate;
+use crate::ports::authorization::Access;
 use crate::ports::tool::DynTool;
 use crate::protocol::error::Error;
 use crate::protocol::warning::{Warning, Warnings};
@@ -56,7 +57,7 @@ pub struct ToolListInputs<'a> {
     /// Tools that are authorised with the others and bound after them: `describe_skill`, those of memory (TL-7).
     pub late: Vec<Arc<dyn DynTool>>,
     /// Whom to ask which tools the user may have; `None` when authorization is off.
-    pub authorization: Option<Authorization>,
+    pub access: Option<Access>,
     /// Whether tools of MCP servers are deferred (`tool_search.enabled`).
     pub deferral: bool,
 }
@@ -70,40 +71,6 @@ pub struct ToolList {
     pub deferred: Option<DeferredTools>,
     /// The second layer of authorization, which asks the provider that the first has asked (TL-10).
     pub gate: Option<AuthorizationGate>,
-}
-
-/// A hint to prefer a tool, for the prompt (TL-19).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoutingHint<'a> {
-    /// The tool; remote text.
-    pub name: &'a str,
-    /// How much it is preferred.
-    pub priority: u8,
-    /// The words that speak for it; remote text.
-    pub keywords: &'a [String],
-    /// Whether it has to be fetched with `tool_search` first.
-    pub deferred: bool,
-}
-
-impl ToolList {
-    /// The hints of the authorised tools: the highest priority first, then by name.
-    pub fn hints(&self) -> Vec<RoutingHint<'_>> {
-        let mut hints: Vec<RoutingHint<'_>> = Vec::new();
-        for tool in &self.bound {
-            let Some(routing) = tool.origin().mcp().and_then(|mcp| mcp.routing.as_ref()) else {
-                continue;
-            };
-            let name = tool.spec().name.as_str();
-            hints.push(RoutingHint {
-                name,
-                priority: routing.priority,
-                keywords: &routing.keywords,
-                deferred: self.deferred.as_ref().is_some_and(|all| all.has(name)),
-            });
-        }
-        hints.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(b.name)));
-        hints
-    }
 }
 
 /// Makes the list.
@@ -142,11 +109,7 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     for tool in inputs.late {
         candidates.add(tool, &mut warnings);
     }
-    let allowed = authorised(
-        &candidates.tools,
-        inputs.authorization.as_ref(),
-        &mut warnings,
-    );
+    let allowed = authorised(&candidates.tools, inputs.access.as_ref(), &mut warnings);
 
     let (mut bound, mut late) = (Vec::new(), Vec::new());
     for (place, (tool, allowed)) in candidates.tools.into_iter().zip(allowed).enumerate() {
@@ -163,8 +126,8 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     bound.extend(deferred.as_ref().map(|deferred| deferred.search.clone()));
     bound.append(&mut late);
     let gate = inputs
-        .authorization
-        .map(|authorization| AuthorizationGate::new(authorization, deferred.is_some()));
+        .access
+        .map(|access| AuthorizationGate::new(access, deferred.is_some()));
     let list = ToolList {
         bound,
         deferred,
@@ -238,46 +201,22 @@ fn left_out(tool: &dyn DynTool, warnings: &mut Warnings) {
 /// Which of the tools the user may have: the first layer of authorization (TL-8).
 fn authorised(
     tools: &[Arc<dyn DynTool>],
-    authorization: Option<&Authorization>,
+    access: Option<&Access>,
     warnings: &mut Warnings,
 ) -> Vec<bool> {
-    let Some(authorization) = authorization else {
-        return vec![true; tools.len()];
-    };
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let authorizer = &authorization.authorizer;
-    let answer = authorizer.filter_resources(&authorization.principal, Resource::Tool, &names);
-    match answer {
-        Ok(allowed) => {
-            let allowed: HashSet<String> = allowed.into_iter().collect();
-            names.iter().map(|name| allowed.contains(*name)).collect()
-        }
-        Err(reason) => {
-            let follows = if authorization.fail_closed {
-                "the agent has none"
-            } else {
-                "the agent has all"
-            };
-            warnings.add(
-                Warning::AuthorizationFailed,
-                format!(
-                    "{} could not say which tools may be used, so {follows}: {reason}",
-                    authorizer.name()
-                ),
-            );
-            vec![!authorization.fail_closed; tools.len()]
-        }
-    }
+    let (kept, found) = filter_tools(access, &names);
+    warnings.extend(found);
+    let kept: HashSet<String> = kept.into_iter().collect();
+    names.iter().map(|name| kept.contains(*name)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-    use crate::ports::authorization::{Authorizer, Principal, Verdict};
+    use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
     use crate::protocol::error::ErrorCode;
-    use crate::tools::testing::{host, mcp, mcp_with, routed};
+    use crate::tools::testing::{host, mcp};
 
     fn grouped(group: &str, tool: Arc<dyn DynTool>) -> ConfiguredTool {
         ConfiguredTool {
@@ -296,7 +235,7 @@ mod tests {
             webhook: false,
             non_interactive: false,
             late: Vec::new(),
-            authorization: None,
+            access: None,
             deferral: false,
         }
     }
@@ -353,11 +292,8 @@ mod tests {
         }
     }
 
-    fn only(
-        answer: Result<Vec<&'static str>, &'static str>,
-        fail_closed: bool,
-    ) -> Option<Authorization> {
-        Some(Authorization {
+    fn only(answer: Result<Vec<&'static str>, &'static str>, fail_closed: bool) -> Option<Access> {
+        Some(Access {
             authorizer: Arc::new(Only(answer)),
             principal: Principal {
                 user_id: "ann".to_owned(),
@@ -495,10 +431,10 @@ mod tests {
             grouped("", host("b")),
             grouped("", mcp("m")),
         ];
-        let with = |authorization| {
+        let with = |access| {
             let late = vec![host("describe_skill")];
             let inputs = ToolListInputs {
-                authorization,
+                access,
                 late,
                 ..inputs(&tools)
             };
@@ -528,10 +464,10 @@ mod tests {
             grouped("", host("a")),
             grouped("", mcp("m2")),
         ];
-        let with = |authorization, deferral| {
+        let with = |access, deferral| {
             let late = vec![host("describe_skill")];
             let inputs = ToolListInputs {
-                authorization,
+                access,
                 late,
                 deferral,
                 ..inputs(&tools)
@@ -566,32 +502,5 @@ mod tests {
         assert_eq!(error.code, ErrorCode::AssemblyInvalid);
         let (list, _) = available_tools(inputs_of(&taken[..1])).expect("nothing to defer");
         assert_eq!(names(&list)[0], "tool_search");
-    }
-
-    #[test]
-    fn tl_19_hints_are_of_authorised_tools_by_priority_and_name() {
-        let tools = [
-            grouped("", routed("b", 5, &["x"])),
-            grouped("", routed("a", 5, &["y"])),
-            grouped("", routed("top", 9, &["z"])),
-            grouped("", routed("denied", 99, &["w"])),
-            grouped("", mcp_with("plain", "", json!({}))),
-        ];
-        for deferral in [false, true] {
-            let authorization = only(Ok(vec!["b", "a", "top", "plain"]), true);
-            let inputs = ToolListInputs {
-                authorization,
-                deferral,
-                ..inputs(&tools)
-            };
-            let (list, _) = available_tools(inputs).expect("a sound list");
-            let hints = list.hints();
-            let of: Vec<_> = hints
-                .iter()
-                .map(|hint| (hint.name, hint.deferred))
-                .collect();
-            assert_eq!(of, [("top", deferral), ("a", deferral), ("b", deferral)]);
-            assert_eq!(hints[0].keywords, ["z"]);
-        }
     }
 }

@@ -8,16 +8,16 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::user_messages::is_genuine;
 use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::signals::RunSignals;
-use crate::prompt::sanitize::{frame, neutralize};
-use crate::protocol::message::{Fields, Message};
+use crate::prompt::sanitize::{frame, is_blank, neutralize};
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::warning::Warning;
+use crate::state::python::truthy;
 
 /// Where a message keeps what the user wrote, when the framework has put something before it.
 pub const ORIGINAL_USER_CONTENT: &str = "original_user_content";
@@ -58,6 +58,39 @@ impl Middleware for InputSanitization {
         }
         next.run(request)
     }
+}
+
+/// Whether a message is what a user wrote, and not what the framework put there in the user's role (HP-5).
+fn is_genuine(message: &Message) -> bool {
+    if message.kind() != Kind::Human {
+        return false;
+    }
+    let fields = message.fields();
+    let is_hidden = fields
+        .additional_kwargs
+        .get("hide_from_ui")
+        .is_some_and(truthy);
+    fields.name.as_deref() != Some("summary")
+        && (!is_hidden || has_answer(&fields.additional_kwargs))
+}
+
+/// Whether a hidden message carries a user's answer to a question of the agent.
+fn has_answer(kwargs: &Map<String, Value>) -> bool {
+    let Some(Value::Object(answer)) = kwargs.get("human_input_response") else {
+        return false;
+    };
+    let text = |name: &str| answer.get(name).and_then(Value::as_str);
+    let says = |name: &str| text(name).is_some_and(|text| !is_blank(text));
+    answer.get("version").and_then(Value::as_f64) == Some(1.0)
+        && text("kind") == Some("human_input_response")
+        && says("source")
+        && says("request_id")
+        && says("value")
+        && match text("response_kind") {
+            Some("text") => true,
+            Some("option") => text("option_id").is_some(),
+            _ => false,
+        }
 }
 
 /// The message as a model is to see it; `None` when that is how it is.
@@ -173,7 +206,6 @@ pub(super) fn neutralize_blocks(blocks: &mut [Value]) -> bool {
 mod tests {
     use super::*;
     use crate::prompt::sanitize::{BEGIN_USER_INPUT, END_USER_INPUT};
-    use crate::protocol::message::Kind;
 
     fn frame_of(text: &str) -> String {
         format!("{BEGIN_USER_INPUT}\n{text}\n{END_USER_INPUT}")

@@ -103,6 +103,7 @@ fn folded(text: &str) -> String {
     for c in text.chars() {
         match c {
             'ı' => out.push(c),
+            c if c.is_ascii() => out.push(c.to_ascii_lowercase()),
             c => out.extend(fold(c)),
         }
     }

@@ -292,7 +292,7 @@ fn is_space(c: char) -> bool {
 }
 
 /// Whether there is nothing but white space.
-fn is_blank(text: &str) -> bool {
+pub(crate) fn is_blank(text: &str) -> bool {
     text.chars().all(is_space)
 }
 

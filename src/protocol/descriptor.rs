@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::canonical_json::canonical_hash;
-use super::decode::from_open_value;
+use super::decode::{carry, from_open_value, wrong_type};
 use super::error::Error;
 
 /// `namespace` of every descriptor (AD-7).
@@ -44,6 +44,7 @@ pub struct AssemblyDescriptor {
     pub effective_model: String,
     /// `provider`, then every setting of the model's profile with those of the agent laid over; without names,
     /// descriptions, prices, and whatever has the name of a credential. Counts of tokens are there.
+    #[serde(deserialize_with = "object")]
     pub model_parameters: Map<String, Value>,
     /// Whether it thinks, after the model's abilities were seen to.
     pub thinking_enabled: bool,
@@ -67,6 +68,7 @@ pub struct AssemblyDescriptor {
     #[serde(default)]
     pub skills: Vec<SkillDescriptor>,
     /// The policies that hold for its runs.
+    #[serde(deserialize_with = "object")]
     #[schemars(with = "EffectivePolicies")]
     pub effective_policies: Map<String, Value>,
     /// What was built. Not part of the fingerprint: deploying again makes no other agent.
@@ -105,7 +107,7 @@ pub struct MiddlewareDescriptor {
     /// Where its code is.
     pub module: String,
     /// Its settings, as it declares them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub policy_parameters: Map<String, Value>,
     /// The extension that brought it; null for those of this library.
     #[serde(default)]
@@ -301,6 +303,14 @@ pub fn skill_catalog_hash(skills: &[SkillDescriptor]) -> String {
         })
         .collect();
     canonical_hash(&Value::Array(entries))
+}
+
+/// Reads an object; the type itself takes null for an empty one.
+fn object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(members) => Ok(members),
+        other => Err(carry(&wrong_type(&other, "an object"))),
+    }
 }
 
 fn sorted(names: &[String]) -> Vec<&str> {

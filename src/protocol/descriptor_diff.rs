@@ -2,9 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::descriptor::AssemblyDescriptor;
+use super::error::Error;
 
 /// Most changes that an answer lists.
 pub const MAX_CHANGES: usize = 10_000;
@@ -13,12 +14,26 @@ pub const MAX_CHANGES: usize = 10_000;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorPair {
-    /// The earlier one. Members that this version does not know may stand in it.
-    #[schemars(with = "AssemblyDescriptor")]
+    /// The earlier one (schema "assembly_descriptor"). It may be another version's: members that are not known here may stand in
+    /// it, and `skills`, `base_data_hash`, `requested_model`, `build`, `hooks` and `fingerprint` may be missing.
+    #[schemars(with = "Map<String, Value>")]
     pub before: Value,
-    /// The later one.
-    #[schemars(with = "AssemblyDescriptor")]
+    /// The later one, likewise.
+    #[schemars(with = "Map<String, Value>")]
     pub after: Value,
+}
+
+impl DescriptorPair {
+    /// Checks that both are descriptors.
+    ///
+    /// # Errors
+    /// `MissingMember` or `WrongType`, at a path below `/before` or `/after`.
+    pub fn validate(&self) -> Result<(), Error> {
+        for (path, value) in [("/before", &self.before), ("/after", &self.after)] {
+            AssemblyDescriptor::from_foreign(value.clone()).map_err(|error| error.below(path))?;
+        }
+        Ok(())
+    }
 }
 
 /// What tells them apart.
@@ -28,10 +43,10 @@ pub struct DescriptorDiff {
     /// the fingerprint.
     pub same: bool,
     /// The fingerprints, computed from what the descriptors say, whatever fingerprint they state.
-    pub fingerprints: FingerprintPair,
+    pub fingerprints: DescriptorFingerprints,
     /// The changes: agent, model, prompt, tools, middleware, skills, policies, build; in each the order of `after`, then what
     /// is gone. At most 10000.
-    pub changes: Vec<Change>,
+    pub changes: Vec<DescriptorChange>,
     /// How many changes there are beyond those listed.
     pub left_out: u64,
     /// What is odd about the descriptors, in words: a fingerprint that does not belong to the facts it is stated with.
@@ -42,7 +57,7 @@ pub struct DescriptorDiff {
 
 /// A fingerprint of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FingerprintPair {
+pub struct DescriptorFingerprints {
     /// Of the earlier descriptor.
     pub before: String,
     /// Of the later one.
@@ -51,9 +66,9 @@ pub struct FingerprintPair {
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Change {
+pub struct DescriptorChange {
     /// What kind of change.
-    pub what: ChangeKind,
+    pub what: DescriptorChangeKind,
     /// Name of the tool, middleware, skill, setting or policy; null where there is only one of its kind.
     pub name: Option<String>,
     /// JSON pointer into the later descriptor; into the earlier one for what is gone.
@@ -71,7 +86,7 @@ pub struct Change {
 /// What kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
+pub enum DescriptorChangeKind {
     /// Another name or namespace.
     AgentChanged,
     /// Another model works.

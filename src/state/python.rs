@@ -259,7 +259,7 @@ fn push_dumps(out: &mut String, value: &Value) {
 fn push_ascii(out: &mut String, text: &str) {
     let quoted = serde_json::to_string(text).unwrap_or_default();
     for char in quoted.chars() {
-        if char.is_ascii() {
+        if char.is_ascii() && char != '\u{7f}' {
             out.push(char);
         } else {
             let mut units = [0; 2];
@@ -391,5 +391,9 @@ mod tests {
         let expected = "[0.1, 1.0, 1e+16, 1.5e-07, 1.2345678901234568e+17, -0.0001, 1e+22, 0.0, -5, \"it's\", 'a\"\\'b', '\\x00é\\xa0']";
         assert_eq!(repr(&value), expected);
         assert_eq!(dumps(&json!({"a": [1, "é"]})), "{\"a\": [1, \"\\u00e9\"]}");
+        assert_eq!(
+            dumps(&json!("\u{7f}\u{1f600}\u{8}\u{1}/")),
+            "\"\\u007f\\ud83d\\ude00\\b\\u0001/\""
+        );
     }
 }

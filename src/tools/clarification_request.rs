@@ -198,7 +198,10 @@ pub(super) fn options(raw: Option<&Value>) -> Vec<String> {
     let mut options = Vec::with_capacity(items.len());
     for item in items {
         let text = python::str_of(item);
-        let text = XML_TAG.replace_all(&text, "");
+        let text = match text.contains('<') {
+            true => XML_TAG.replace_all(&text, ""),
+            false => text.into(),
+        };
         let text = text.trim_matches(python::is_space);
         if !text.is_empty() && seen.insert(text.to_owned()) {
             options.push(text.to_owned());

@@ -119,7 +119,8 @@ fn spec() -> ToolSpec {
                 },
             },
             "required": ["soul", "description"],
-        }).into(),
+        })
+        .into(),
     }
 }
 

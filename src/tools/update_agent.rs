@@ -131,7 +131,8 @@ fn spec() -> ToolSpec {
                 "tool_groups": list("Names of all tool groups that it has from now on; an empty list is none."),
                 "model": text("Name of a model that is set up here."),
             },
-        }).into(),
+        })
+        .into(),
     }
 }
 

@@ -13,6 +13,7 @@ use fawn::ports::tool::{
 };
 use fawn::protocol::canonical_json::{canonical_json, text_hash};
 use fawn::protocol::descriptor::{AssemblyDescriptor, LEAD_TEMPLATE, RuntimeLimits};
+use fawn::protocol::descriptor_diff::DescriptorChangeKind;
 use fawn::protocol::trust::{OperatorText, SourcedText, SystemText};
 use fawn::skills::{AllowedTools, Category, RequiredSecret, Skill};
 use serde_json::{Map, Value, json};
@@ -178,7 +179,7 @@ fn described(given: &Value) -> AssemblyDescriptor {
     let (deferred, enabled) = (refs(&deferred), refs(&enabled));
     let deferred: Vec<&str> = deferred.iter().map(String::as_str).collect();
     let enabled: Vec<&str> = enabled.iter().map(String::as_str).collect();
-    describe(&DescriptorInputs {
+    let inputs = DescriptorInputs {
         agent_name: given["agent_name"].as_str().unwrap(),
         requested_model: given["requested_model"].as_str(),
         effective_model: given["effective_model"].as_str().unwrap(),
@@ -207,8 +208,49 @@ fn described(given: &Value) -> AssemblyDescriptor {
             prompt_template_id: policies["prompt_template_id"].as_str().unwrap(),
         },
         build: BuildInputs::default(),
-    })
+    };
+    let n = BENCH.with(|b| b.get());
+    if n > 0 {
+        let t = Instant::now();
+        for _ in 0..n {
+            std::hint::black_box(describe(&inputs));
+        }
+        eprintln!("describe: {:?}", t.elapsed() / n);
+        let d = describe(&inputs);
+        let t = Instant::now();
+        for _ in 0..n {
+            std::hint::black_box(d.compute_fingerprint());
+        }
+        eprintln!("fingerprint: {:?}", t.elapsed() / n);
+        let t = Instant::now();
+        for _ in 0..n {
+            for s in inputs.skills {
+                std::hint::black_box(text_hash(&s.content));
+            }
+        }
+        eprintln!("skills: {:?}", t.elapsed() / n);
+        let t = Instant::now();
+        for _ in 0..n {
+            for s in inputs.tools {
+                std::hint::black_box(fawn::protocol::canonical_json::canonical_hash(
+                    &s.spec().parameters,
+                ));
+            }
+        }
+        eprintln!(
+            "schemas: {:?} of {} bytes",
+            t.elapsed() / n,
+            canonical_json(&inputs.tools[0].spec().parameters).len()
+        );
+        let t = Instant::now();
+        for _ in 0..n {
+            std::hint::black_box(serde_json::to_string(&d).unwrap());
+        }
+        eprintln!("to JSON: {:?}", t.elapsed() / n);
+    }
+    describe(&inputs)
 }
+thread_local! { static BENCH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) }; }
 
 /// Random agents.
 struct Agents(Random);
@@ -807,7 +849,7 @@ fn each_kind_of_change_is_told_once() {
         ),
         (
             swapped("/middlewares"),
-            one("middleware_moved", Some("first"), true),
+            one("middleware_moved", Some("second"), true),
         ),
         (
             with("/overrides/seed", json!(1)),
@@ -875,21 +917,23 @@ fn a_difference_is_never_silent_about_another_identity() {
         assert_eq!(found.same, !told, "{}\n{before}\n{after}", found.text);
         different += u32::from(!found.same);
         for change in &found.changes {
-            let side = if change.after.is_null() && after.pointer(&change.path).is_none() {
-                &before
-            } else {
-                &after
+            // The path of what is gone leads into the earlier one.
+            let is_gone = change.after.is_null() && !change.before.is_null();
+            let (side, shown) = match is_gone {
+                true => (&before, &change.before),
+                false => (&after, &change.after),
             };
-            let is_place =
-                change.what == fawn::protocol::descriptor_diff::ChangeKind::MiddlewareMoved;
-            let at = side.pointer(&change.path);
-            let shown = if side.to_string() == after.to_string() {
-                &change.after
-            } else {
-                &change.before
-            };
+            // Places and orders are told, not what stands there.
+            let is_place = matches!(
+                change.what,
+                DescriptorChangeKind::MiddlewareMoved
+                    | DescriptorChangeKind::ToolsReordered
+                    | DescriptorChangeKind::SkillsReordered
+            );
+            let found = side.pointer(&change.path).map(canonical_json);
+            let is_null = found.is_none() && shown.is_null();
             assert!(
-                is_place || at.is_none_or(|at| canonical_json(at) == canonical_json(shown)),
+                is_place || is_null || found == Some(canonical_json(shown)),
                 "{change:?}"
             );
         }
@@ -936,15 +980,44 @@ fn hostile_descriptors_get_an_error_with_a_path_or_a_bounded_answer() {
     let policies = |value: u32| -> Value {
         let leaves: Map<String, Value> =
             (0..50_000).map(|n| (n.to_string(), json!(value))).collect();
-        json!({"a".repeat(1_000_000): {"b".repeat(1_000_000): leaves.clone()}, "many": leaves})
+        let deep = json!({"b".repeat(1_000_000): leaves.clone()});
+        json!({"a".repeat(1_000_000): leaves, "deep": deep, "many": leaves})
     };
     let (mut before, mut after) = (mine.clone(), mine);
     before["effective_policies"] = policies(1);
     after["effective_policies"] = policies(2);
+    for (side, value) in [(&mut before, 1), (&mut after, 2)] {
+        side["middlewares"][0]["name"] = "m".repeat(1_000_000).into();
+        side["middlewares"][0]["policy_parameters"] = policies(value);
+    }
     let started = Instant::now();
     let found = diff(&before, &after).unwrap();
     assert_eq!(found.changes.len(), 10_000);
-    assert!(found.left_out > 40_000, "{}", found.left_out);
-    assert!(serde_json::to_string(&found).unwrap().len() < 20_000_000);
+    assert!(found.left_out > 30_000, "{}", found.left_out);
+    let answer = serde_json::to_string(&found).unwrap().len();
+    assert!(answer < 4 * before.to_string().len(), "{answer}");
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
+#[ignore]
+fn zz_time() {
+    let mut agent = sample();
+    let tools: Vec<Value> = (0..50).map(|n| {
+        let props: Map<String, Value> = (0..8).map(|p| (format!("param{p}"), json!({"type":"string","description":"A parameter that says something about what is wanted.","enum":["a","b","c"]}))).collect();
+        json!({"name": format!("tool{n}"), "description": "Does something that is described in a few sentences. ".repeat(6), "origin": {"kind":"builtin"},
+               "schema": {"type":"object","properties":props,"required":["param0"]}})
+    }).collect();
+    agent["tools"] = json!(tools);
+    let parts: Vec<Value> = (0..10).map(|n| json!({"name": format!("part{n}"), "policy": {"a":1,"b":[1,2],"c":{"d":"e"}}, "tools": [], "hooks": []})).collect();
+    agent["middlewares"] = json!(parts);
+    let skills: Vec<Value> = (0..30).map(|n| json!({"name": format!("skill{n}"), "description": "When asked for it, or for something near.", "content": "Line of text with \"quotes\" and more.\n".repeat(130),
+      "allowed_tools": ["a","b"], "required_secrets": [], "secrets_autonomous": true})).collect();
+    agent["skills"] = json!(skills);
+    agent["enabled_skills"] = (0..30).map(|n| json!(format!("skill{n}"))).collect();
+    agent["prompt"] = json!("You are a helper. ".repeat(1000));
+    // Building the inputs is not what is measured.
+    BENCH.with(|b| b.set(200));
+    described(&agent);
+    BENCH.with(|b| b.set(0));
 }

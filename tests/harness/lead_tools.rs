@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use fawn::agent::assembly::AssemblyParts;
 use fawn::agent::tool_list::{ConfiguredTool, SelfTool, ToolList, ToolListInputs, available_tools};
 use fawn::middleware::Middleware;
-use fawn::middleware::authorization_gate::Authorization;
 use fawn::middleware::clarification::Clarification;
 use fawn::middleware::deferred_tool_filter::DeferredToolFilter;
 use fawn::middleware::mcp_routing::{DEFAULT_TOP_K, RoutePromotion};
+use fawn::ports::authorization::Access;
 use fawn::ports::authorization::{Authorizer, Principal, Resource, Verdict};
 use fawn::ports::model::{DeltaSink, ModelError, ModelProvider, ModelReply, ModelRequest};
 use fawn::ports::tool::{
@@ -83,7 +83,7 @@ impl ModelProvider for Model {
 }
 
 /// The tools and the chain that the lead agent has for them.
-fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Authorization>) -> AssemblyParts {
+fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Access>) -> AssemblyParts {
     let configured: Vec<ConfiguredTool> = tools
         .iter()
         .map(|tool| ConfiguredTool {
@@ -100,7 +100,7 @@ fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Authorization>) -> Ass
         webhook: false,
         non_interactive: false,
         late: Vec::new(),
-        authorization,
+        access: authorization,
         deferral: true,
     })
     .expect("a sound list");
@@ -295,7 +295,7 @@ impl Authorizer for NotX {
 fn tl_10_a_call_that_is_not_allowed_is_refused_although_the_tool_is_bound() {
     let ran = Ran::default();
     let tools = [remote(&ran, "x", &["go"]), remote(&ran, "y", &["go"])];
-    let authorization = Authorization {
+    let authorization = Access {
         authorizer: Arc::new(NotX),
         principal: Principal::default(),
         fail_closed: true,

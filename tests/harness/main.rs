@@ -14,6 +14,8 @@ mod custom_agents;
 mod descriptor;
 mod faults;
 mod golden;
+mod guards;
+mod lead;
 mod lead_options;
 mod lead_tools;
 mod llmock;

@@ -3,21 +3,21 @@
 use serde_json::{Map, Value};
 
 use crate::protocol::canonical_json::same;
-use crate::protocol::descriptor_diff::{Change, ChangeKind, MAX_CHANGES};
+use crate::protocol::descriptor_diff::{DescriptorChange, DescriptorChangeKind, MAX_CHANGES};
 use crate::protocol::json::pointer_token;
 
 /// Most characters of a name or a value in a sentence.
 const MAX_SHOWN_CHARS: usize = 80;
 /// How deep settings are compared member by member; what is deeper is compared as a whole.
 const MAX_DEPTH: usize = 5;
-/// Longest member name, in bytes, below which settings are compared member by member. With [`MAX_DEPTH`] it bounds every
-/// path, so that a document full of long names cannot ask for an answer many times its size.
-const MAX_NAME_BYTES: usize = 128;
+/// Longest path, and longest name of a middleware, in bytes, below which settings are compared member by member: each of
+/// their changes says both, and a document full of long names must not get an answer many times its size.
+pub(super) const MAX_REPEATED_BYTES: usize = 1024;
 
 /// The changes so far.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    pub(super) list: Vec<Change>,
+    pub(super) list: Vec<DescriptorChange>,
     pub(super) left_out: u64,
 }
 
@@ -27,9 +27,9 @@ pub(super) type Sides<'a> = (Option<&'a Value>, Option<&'a Value>);
 /// What settings are compared as.
 #[derive(Clone, Copy)]
 pub(super) struct Settings<'a> {
-    pub(super) added: ChangeKind,
-    pub(super) removed: ChangeKind,
-    pub(super) changed: ChangeKind,
+    pub(super) added: DescriptorChangeKind,
+    pub(super) removed: DescriptorChangeKind,
+    pub(super) changed: DescriptorChangeKind,
     /// What a sentence calls one.
     pub(super) noun: &'static str,
     /// The middleware whose they are; the changes have its name then, not that of the setting.
@@ -38,11 +38,13 @@ pub(super) struct Settings<'a> {
     pub(super) identity: bool,
     /// Members that are not compared.
     pub(super) skipped: &'a [&'a str],
+    /// Where the settings stand: path in the earlier descriptor, path in the later one.
+    pub(super) at: (&'a str, &'a str),
 }
 
 impl<'a> Settings<'a> {
-    /// Settings of the agent that have one kind of change.
-    pub(super) fn of(what: ChangeKind, noun: &'static str) -> Self {
+    /// Settings of the agent that have one kind of change, and stand at the same path in both.
+    pub(super) fn of(what: DescriptorChangeKind, noun: &'static str, at: &'a str) -> Self {
         Settings {
             added: what,
             removed: what,
@@ -51,6 +53,7 @@ impl<'a> Settings<'a> {
             middleware: None,
             identity: false,
             skipped: &[],
+            at: (at, at),
         }
     }
 
@@ -70,7 +73,7 @@ impl Changes {
     /// Adds a change; `text` is asked for only when there is room.
     pub(super) fn add(
         &mut self,
-        what: ChangeKind,
+        what: DescriptorChangeKind,
         name: Option<&str>,
         path: &str,
         (before, after): Sides<'_>,
@@ -81,7 +84,7 @@ impl Changes {
             self.left_out += 1;
             return;
         }
-        self.list.push(Change {
+        self.list.push(DescriptorChange {
             what,
             name: name.map(str::to_owned),
             path: path.to_owned(),
@@ -95,7 +98,7 @@ impl Changes {
     /// Adds a change of a value that has a sentence of its own, if it changed. An absent value is null.
     pub(super) fn compare(
         &mut self,
-        what: ChangeKind,
+        what: DescriptorChangeKind,
         path: &str,
         sides: Sides<'_>,
         identity: bool,
@@ -114,19 +117,19 @@ impl Changes {
     pub(super) fn settings(
         &mut self,
         settings: &Settings<'_>,
-        path: &str,
         before: Option<&Map<String, Value>>,
         after: Option<&Map<String, Value>>,
     ) {
         each_member(before, after, |name, sides| {
             if settings.is_compared(name) {
-                let path = format!("{path}/{}", pointer_token(name));
+                let path = format!("/{}", pointer_token(name));
                 self.setting(settings, name, name, &path, sides, 1);
             }
         });
     }
 
-    /// `name` is that of the setting at the top, `full` with those of the members on the way.
+    /// `name` is that of the setting at the top, `full` with those of the members on the way; `path` begins where the settings
+    /// stand.
     fn setting(
         &mut self,
         settings: &Settings<'_>,
@@ -138,8 +141,7 @@ impl Changes {
     ) {
         if let (Some(Value::Object(before)), Some(Value::Object(after))) = sides
             && depth < MAX_DEPTH
-            && has_short_names(before)
-            && has_short_names(after)
+            && path.len() <= MAX_REPEATED_BYTES
         {
             return each_member(Some(before), Some(after), |member, sides| {
                 let full = format!("{full}.{member}");
@@ -154,7 +156,13 @@ impl Changes {
             (_, None) => settings.removed,
         };
         let owner = settings.middleware.unwrap_or(name);
-        self.add(what, Some(owner), path, sides, settings.identity, || {
+        let at = if sides.1.is_some() {
+            settings.at.1
+        } else {
+            settings.at.0
+        };
+        let path = format!("{at}{path}");
+        self.add(what, Some(owner), &path, sides, settings.identity, || {
             let subject = settings.subject(full);
             match sides {
                 (Some(before), Some(after)) => format!("{subject} {}.", went(before, after)),
@@ -188,10 +196,6 @@ fn each_member<'a>(
             with(name, (Some(value), None));
         }
     }
-}
-
-fn has_short_names(members: &Map<String, Value>) -> bool {
-    members.keys().all(|name| name.len() <= MAX_NAME_BYTES)
 }
 
 /// A name in quotes, short, without line breaks, quotes or invisible characters.

@@ -13,7 +13,7 @@ use self::changes::{Changes, Settings, Sides, quoted, went};
 use crate::protocol::decode::from_text;
 use crate::protocol::descriptor::AssemblyDescriptor;
 use crate::protocol::descriptor_diff::{
-    ChangeKind, DescriptorDiff, DescriptorPair, FingerprintPair,
+    DescriptorChangeKind, DescriptorDiff, DescriptorFingerprints, DescriptorPair,
 };
 use crate::protocol::error::{Error, ErrorCode};
 
@@ -67,20 +67,18 @@ pub fn diff(before: &Value, after: &Value) -> Result<DescriptorDiff, Error> {
     parts::deferred_tools(&mut changes, &before, &after);
     parts::skills(&mut changes, &before, &after);
     let policies = Settings {
-        added: ChangeKind::PolicyAdded,
-        removed: ChangeKind::PolicyRemoved,
+        added: DescriptorChangeKind::PolicyAdded,
+        removed: DescriptorChangeKind::PolicyRemoved,
         identity: true,
         // The skills tell of it.
         skipped: &["skill_catalog_hash"],
-        ..Settings::of(ChangeKind::PolicyChanged, "Policy")
+        ..Settings::of(
+            DescriptorChangeKind::PolicyChanged,
+            "Policy",
+            "/effective_policies",
+        )
     };
-    members_of(
-        &mut changes,
-        &policies,
-        &before,
-        &after,
-        "effective_policies",
-    );
+    settings(&mut changes, &policies, &before, &after);
     outside(&mut changes, &before, &after);
     Ok(finish(changes, &before, &after))
 }
@@ -124,7 +122,7 @@ fn agent(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
         let path = format!("/{name}");
         let sides = sides(before, after, name);
         changes.compare(
-            ChangeKind::AgentChanged,
+            DescriptorChangeKind::AgentChanged,
             &path,
             sides,
             true,
@@ -135,15 +133,20 @@ fn agent(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
 
 fn model(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
     for (what, name, noun, identity) in [
-        (ChangeKind::ModelChanged, "effective_model", "model", true),
         (
-            ChangeKind::RequestedModelChanged,
+            DescriptorChangeKind::ModelChanged,
+            "effective_model",
+            "model",
+            true,
+        ),
+        (
+            DescriptorChangeKind::RequestedModelChanged,
             "requested_model",
             "requested model",
             false,
         ),
         (
-            ChangeKind::ReasoningEffortChanged,
+            DescriptorChangeKind::ReasoningEffortChanged,
             "reasoning_effort",
             "reasoning effort",
             true,
@@ -159,7 +162,7 @@ fn model(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
         );
     }
     changes.compare(
-        ChangeKind::ThinkingChanged,
+        DescriptorChangeKind::ThinkingChanged,
         "/thinking_enabled",
         sides(before, after, "thinking_enabled"),
         true,
@@ -169,24 +172,28 @@ fn model(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
         },
     );
     let parameters = Settings {
-        added: ChangeKind::ModelParameterAdded,
-        removed: ChangeKind::ModelParameterRemoved,
+        added: DescriptorChangeKind::ModelParameterAdded,
+        removed: DescriptorChangeKind::ModelParameterRemoved,
         identity: true,
-        ..Settings::of(ChangeKind::ModelParameterChanged, "Model parameter")
+        ..Settings::of(
+            DescriptorChangeKind::ModelParameterChanged,
+            "Model parameter",
+            "/model_parameters",
+        )
     };
-    members_of(changes, &parameters, before, after, "model_parameters");
+    settings(changes, &parameters, before, after);
 }
 
 fn prompt(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
     changes.compare(
-        ChangeKind::PromptChanged,
+        DescriptorChangeKind::PromptChanged,
         "/base_prompt_hash",
         sides(before, after, "base_prompt_hash"),
         true,
         |_, _| "The system prompt changed.".to_owned(),
     );
     changes.compare(
-        ChangeKind::DataChanged,
+        DescriptorChangeKind::DataChanged,
         "/base_data_hash",
         sides(before, after, "base_data_hash"),
         true,
@@ -203,34 +210,24 @@ fn prompt(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
 
 /// What is no part of the fingerprint and belongs to nothing above.
 fn outside(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
-    let build = Settings::of(ChangeKind::BuildChanged, "Build fact");
-    members_of(changes, &build, before, after, "build");
+    let build = Settings::of(DescriptorChangeKind::BuildChanged, "Build fact", "/build");
+    settings(changes, &build, before, after);
     let others = Settings {
         skipped: MEMBERS,
-        ..Settings::of(ChangeKind::OtherChanged, "Member")
+        ..Settings::of(DescriptorChangeKind::OtherChanged, "Member", "")
     };
-    changes.settings(
-        &others,
-        "",
-        before.value.as_object(),
-        after.value.as_object(),
-    );
+    settings(changes, &others, before, after);
 }
 
-/// Compares a member that is an object of settings.
-fn members_of(
-    changes: &mut Changes,
-    settings: &Settings<'_>,
-    before: &Side<'_>,
-    after: &Side<'_>,
-    name: &str,
-) {
-    let (old, new) = sides(before, after, name);
-    let (old, new) = (
+/// Compares an object of settings.
+fn settings(changes: &mut Changes, settings: &Settings<'_>, before: &Side<'_>, after: &Side<'_>) {
+    let old = before.value.pointer(settings.at.0);
+    let new = after.value.pointer(settings.at.1);
+    changes.settings(
+        settings,
         old.and_then(Value::as_object),
         new.and_then(Value::as_object),
     );
-    changes.settings(settings, &format!("/{name}"), old, new);
 }
 
 fn finish(changes: Changes, before: &Side<'_>, after: &Side<'_>) -> DescriptorDiff {
@@ -264,7 +261,7 @@ fn finish(changes: Changes, before: &Side<'_>, after: &Side<'_>) -> DescriptorDi
         .collect();
     DescriptorDiff {
         same,
-        fingerprints: FingerprintPair {
+        fingerprints: DescriptorFingerprints {
             before: before.fingerprint.clone(),
             after: after.fingerprint.clone(),
         },

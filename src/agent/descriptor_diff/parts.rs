@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::Side;
-use super::changes::{Changes, Settings, listed, quoted};
+use super::changes::{Changes, MAX_REPEATED_BYTES, Settings, listed, quoted};
 use super::order::{Matching, matching};
 use crate::protocol::canonical_json::same;
-use crate::protocol::descriptor_diff::ChangeKind;
+use crate::protocol::descriptor_diff::DescriptorChangeKind;
 
 /// Members of a tool that are part of the fingerprint, and what a sentence calls them.
 const TOOL_MEMBERS: &[(&str, &str)] = &[
@@ -37,7 +37,7 @@ pub(super) fn tools(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) 
         let (name, value) = (new_names[*place], Some(&new[*place]));
         let text = || format!("Tool {} was added.", quoted(name));
         changes.add(
-            ChangeKind::ToolAdded,
+            DescriptorChangeKind::ToolAdded,
             Some(name),
             &path(*place),
             (None, value),
@@ -49,7 +49,7 @@ pub(super) fn tools(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) 
         let (name, value) = (old_names[*place], Some(&old[*place]));
         let text = || format!("Tool {} was removed.", quoted(name));
         changes.add(
-            ChangeKind::ToolRemoved,
+            DescriptorChangeKind::ToolRemoved,
             Some(name),
             &path(*place),
             (value, None),
@@ -63,7 +63,7 @@ pub(super) fn tools(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) 
             let text = || format!("Tool {} changed: {which}.", quoted(name));
             let sides = (Some(old), Some(new));
             changes.add(
-                ChangeKind::ToolChanged,
+                DescriptorChangeKind::ToolChanged,
                 Some(name),
                 &path(*place),
                 sides,
@@ -75,7 +75,7 @@ pub(super) fn tools(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) 
     reordered(
         changes,
         &found,
-        ChangeKind::ToolsReordered,
+        DescriptorChangeKind::ToolsReordered,
         "/tools",
         || {
             let lists = (old_names.as_slice().into(), new_names.as_slice().into());
@@ -95,7 +95,7 @@ pub(super) fn deferred_tools(changes: &mut Changes, before: &Side<'_>, after: &S
     for place in found.added {
         let (name, value) = (new[place], Value::from(new[place]));
         let text = || format!("Tool {} is deferred now.", quoted(name));
-        let what = ChangeKind::DeferredToolAdded;
+        let what = DescriptorChangeKind::DeferredToolAdded;
         changes.add(
             what,
             Some(name),
@@ -108,7 +108,7 @@ pub(super) fn deferred_tools(changes: &mut Changes, before: &Side<'_>, after: &S
     for place in found.removed {
         let (name, value) = (old[place], Value::from(old[place]));
         let text = || format!("Tool {} is not deferred any more.", quoted(name));
-        let what = ChangeKind::DeferredToolRemoved;
+        let what = DescriptorChangeKind::DeferredToolRemoved;
         changes.add(
             what,
             Some(name),
@@ -128,7 +128,7 @@ pub(super) fn middlewares(changes: &mut Changes, before: &Side<'_>, after: &Side
     for place in &found.added {
         let (name, value) = (new_names[*place], Some(&new[*place]));
         let text = || format!("Middleware {} was added at place {place}.", quoted(name));
-        let what = ChangeKind::MiddlewareAdded;
+        let what = DescriptorChangeKind::MiddlewareAdded;
         changes.add(what, Some(name), &path(*place), (None, value), true, text);
     }
     for place in &found.removed {
@@ -139,7 +139,7 @@ pub(super) fn middlewares(changes: &mut Changes, before: &Side<'_>, after: &Side
                 quoted(name)
             )
         };
-        let what = ChangeKind::MiddlewareRemoved;
+        let what = DescriptorChangeKind::MiddlewareRemoved;
         changes.add(what, Some(name), &path(*place), (value, None), true, text);
     }
     for index in found.moved() {
@@ -152,30 +152,40 @@ pub(super) fn middlewares(changes: &mut Changes, before: &Side<'_>, after: &Side
                 quoted(name)
             )
         };
-        let what = ChangeKind::MiddlewareMoved;
+        let what = DescriptorChangeKind::MiddlewareMoved;
         let sides = (Some(&sides.0), Some(&sides.1));
         changes.add(what, Some(name), &path(place), sides, true, text);
     }
     for (earlier, place) in &found.kept {
-        middleware(
-            changes,
-            new_names[*place],
-            &path(*place),
-            &old[*earlier],
-            &new[*place],
-        );
+        let paths = (path(*earlier), path(*place));
+        let sides = (&old[*earlier], &new[*place]);
+        middleware(changes, new_names[*place], paths, sides);
     }
 }
 
-fn middleware(changes: &mut Changes, name: &str, path: &str, old: &Value, new: &Value) {
+fn middleware(
+    changes: &mut Changes,
+    name: &str,
+    (old_path, path): (String, String),
+    (old, new): (&Value, &Value),
+) {
+    if name.len() > MAX_REPEATED_BYTES {
+        let what = DescriptorChangeKind::MiddlewareChanged;
+        return changes.compare(what, &path, (Some(old), Some(new)), true, |_, _| {
+            format!("Middleware {} changed.", quoted(name))
+        });
+    }
     let settings = Settings {
         middleware: Some(name),
         identity: true,
-        ..Settings::of(ChangeKind::MiddlewareChanged, "Setting")
+        at: (
+            &format!("{old_path}/policy_parameters"),
+            &format!("{path}/policy_parameters"),
+        ),
+        ..Settings::of(DescriptorChangeKind::MiddlewareChanged, "Setting", "")
     };
     changes.settings(
         &settings,
-        &format!("{path}/policy_parameters"),
         old.get("policy_parameters").and_then(Value::as_object),
         new.get("policy_parameters").and_then(Value::as_object),
     );
@@ -191,7 +201,7 @@ fn middleware(changes: &mut Changes, name: &str, path: &str, old: &Value, new: &
             let text = || format!("Middleware {} has another {member}.", quoted(name));
             let path = format!("{path}/{member}");
             let sides = (Some(before), Some(after));
-            let what = ChangeKind::MiddlewareChanged;
+            let what = DescriptorChangeKind::MiddlewareChanged;
             changes.add(what, Some(name), &path, sides, identity, text);
         }
     }
@@ -199,9 +209,10 @@ fn middleware(changes: &mut Changes, name: &str, path: &str, old: &Value, new: &
         noun: "Member",
         identity: false,
         skipped: &["name", "module", "extension", "hooks", "policy_parameters"],
+        at: (&old_path, &path),
         ..settings
     };
-    changes.settings(&others, path, old.as_object(), new.as_object());
+    changes.settings(&others, old.as_object(), new.as_object());
 }
 
 pub(super) fn skills(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>) {
@@ -224,7 +235,7 @@ pub(super) fn skills(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>)
         let text = || format!("Skill {} was added.", quoted(name));
         let sides = (None, Some(&value));
         changes.add(
-            ChangeKind::SkillAdded,
+            DescriptorChangeKind::SkillAdded,
             Some(name),
             &path(*place),
             sides,
@@ -237,7 +248,7 @@ pub(super) fn skills(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>)
         let text = || format!("Skill {} was removed.", quoted(name));
         let sides = (Some(&value), None);
         changes.add(
-            ChangeKind::SkillRemoved,
+            DescriptorChangeKind::SkillRemoved,
             Some(name),
             &path(*place),
             sides,
@@ -248,7 +259,7 @@ pub(super) fn skills(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>)
     reordered(
         changes,
         &found,
-        ChangeKind::SkillsReordered,
+        DescriptorChangeKind::SkillsReordered,
         "/enabled_skills",
         || {
             let lists = (old.as_slice().into(), new.as_slice().into());
@@ -271,7 +282,7 @@ pub(super) fn skills(changes: &mut Changes, before: &Side<'_>, after: &Side<'_>)
         let path = "/effective_policies/skill_catalog_hash";
         let sides = (Some(&old_hash), Some(&new_hash));
         changes.add(
-            ChangeKind::SkillCatalogChanged,
+            DescriptorChangeKind::SkillCatalogChanged,
             None,
             path,
             sides,
@@ -303,7 +314,7 @@ fn entries(
         reordered(
             changes,
             &found,
-            ChangeKind::SkillsReordered,
+            DescriptorChangeKind::SkillsReordered,
             "/skills",
             || {
                 let lists = (old_names.as_slice().into(), new_names.as_slice().into());
@@ -317,7 +328,7 @@ fn entries(
             let text = || format!("Skill {} was added to the catalog.", quoted(name));
             let sides = (None, value);
             changes.add(
-                ChangeKind::SkillAdded,
+                DescriptorChangeKind::SkillAdded,
                 Some(name),
                 &path(place),
                 sides,
@@ -332,7 +343,7 @@ fn entries(
             let text = || format!("Skill {} was removed from the catalog.", quoted(name));
             let sides = (value, None);
             changes.add(
-                ChangeKind::SkillRemoved,
+                DescriptorChangeKind::SkillRemoved,
                 Some(name),
                 &path(place),
                 sides,
@@ -349,7 +360,7 @@ fn entries(
             let sides = (Some(old), Some(new));
             let identity = identity && is_hashed;
             changes.add(
-                ChangeKind::SkillChanged,
+                DescriptorChangeKind::SkillChanged,
                 Some(name),
                 &path(place),
                 sides,
@@ -365,7 +376,7 @@ fn entries(
 fn reordered(
     changes: &mut Changes,
     found: &Matching,
-    what: ChangeKind,
+    what: DescriptorChangeKind,
     path: &str,
     tell: impl FnOnce() -> ((Value, Value), &'static str),
 ) {

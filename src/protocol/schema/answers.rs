@@ -1,5 +1,6 @@
 //! The schemas of what calls answer, and of inputs that no type of ours decodes.
 
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::super::runtime_op::ResetAgent;
@@ -91,6 +92,28 @@ fn reset_agent() -> Value {
         members.insert("description".to_owned(), description.into());
     }
     schema
+}
+
+/// The schema of a type that only goes out: every member is always there, null or not, even one that may be missing where
+/// what another version wrote is read.
+pub fn complete<T: JsonSchema>() -> Value {
+    let mut schema = super::of::<T>();
+    require_all(&mut schema);
+    schema
+}
+
+fn require_all(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(require_all);
+            if let Some(Value::Object(properties)) = members.get("properties") {
+                let names: Value = properties.keys().cloned().collect();
+                members.insert("required".to_owned(), names);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(require_all),
+        _ => {}
+    }
 }
 
 /// Input of `fawn_runtime_submit`.
