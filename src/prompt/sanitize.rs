@@ -5,6 +5,7 @@
 //! linear in the length of its text.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memchr::memchr;
 use memchr::memmem;
@@ -21,6 +22,9 @@ const NEUTRAL_END: &str = "[END USER INPUT]";
 
 /// What both markers end with. It cannot overlap itself, so that looking for it finds every marker.
 const MARKER_TAIL: &str = " USER INPUT ---";
+
+static MARKER_TAILS: LazyLock<memmem::Finder<'static>> =
+    LazyLock::new(|| memmem::Finder::new(MARKER_TAIL));
 
 /// Names of tags that text from outside may not use: those by which the framework marks its own text, and those by which
 /// attackers like to. In lower case; at most 64 of them.
@@ -142,7 +146,7 @@ pub fn frame(text: &str) -> Cow<'_, str> {
 pub(super) fn neutralize_markers(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
-    for tail in memmem::find_iter(text.as_bytes(), MARKER_TAIL) {
+    for tail in MARKER_TAILS.find_iter(text.as_bytes()) {
         // What was copied is out of reach: two markers may share dashes, and then the first is one.
         let before = &text[copied..tail];
         let (start, neutral) = if before.ends_with("--- BEGIN") {
@@ -315,7 +319,7 @@ mod tests {
 
     #[test]
     fn san_2_the_blocked_names_are_these_many_and_differ() {
-        assert_eq!(BLOCKED_TAGS.len(), 42 + 10);
+        assert_eq!(BLOCKED_TAGS.len(), 42 + 11);
         for (place, name) in BLOCKED_TAGS.iter().enumerate() {
             assert!(
                 !BLOCKED_TAGS[..place].contains(name),
