@@ -117,9 +117,10 @@ soak: need-build
 	FAWN_SOAK=$(or $(RUNS),50000) $(CARGO) test --release --test abi -- --exact soak
 
 bench: lib
-	$(CARGO) bench --bench fold --bench run --bench store --bench sse
+	$(CARGO) bench --bench fold --bench run --bench store --bench sse --bench assemble
 	sh benches/peers/fold.sh
 	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
+	FAWN_ASSEMBLE_BENCH="$$(ls -t target/release/deps/assemble-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/assemble.sh
 	sh benches/peers/stream.sh
 	sh benches/peers/bindings.sh
 

@@ -240,6 +240,12 @@
  * be read. */
 #define FAWN_ERR_ASSEMBLY_INVALID (-302)
 
+/* There is no custom agent of this name. */
+#define FAWN_ERR_UNKNOWN_AGENT (-303)
+
+/* The authorization does not let this user have what the assembly needs. */
+#define FAWN_ERR_NOT_AUTHORIZED (-304)
+
 /* The thread has a run in flight. */
 #define FAWN_ERR_THREAD_BUSY (-401)
 

@@ -5,7 +5,7 @@
 //! - [`protocol`]: every JSON shape that crosses the ABI.
 //! - [`state`]: channels, reducers, the message fold. Pure.
 //! - [`ports`]: traits to the outside.
-//! - [`prompt`]: system text and the data channel. [`skills`]: what SKILL.md files say. Pure.
+//! - [`skills`]: what SKILL.md files say. [`prompt`]: system text and the data channel. Pure.
 //! - [`tools`], [`middleware`]: what an agent is made of.
 //! - [`agent`]: what an agent is and what it does next. No IO.
 //! - [`adapters`]: implementations of ports.

@@ -117,6 +117,8 @@ enum class status : std::int32_t {
     err_entry_type = FAWN_ERR_ENTRY_TYPE,
     err_conflicting_writes = FAWN_ERR_CONFLICTING_WRITES,
     err_unknown_model = FAWN_ERR_UNKNOWN_MODEL,
+    err_unknown_agent = FAWN_ERR_UNKNOWN_AGENT,
+    err_not_authorized = FAWN_ERR_NOT_AUTHORIZED,
     err_assembly_invalid = FAWN_ERR_ASSEMBLY_INVALID,
     err_thread_busy = FAWN_ERR_THREAD_BUSY,
     err_unknown_checkpoint = FAWN_ERR_UNKNOWN_CHECKPOINT,

@@ -89,6 +89,10 @@ const (
 	ErrUnknownModel = Code("unknown_model")
 	// An assembly is inconsistent: two tools of one name, a schema that is none, a file that cannot be read.
 	ErrAssemblyInvalid = Code("assembly_invalid")
+	// There is no custom agent of this name.
+	ErrUnknownAgent = Code("unknown_agent")
+	// The authorization does not let this user have what the assembly needs.
+	ErrNotAuthorized = Code("not_authorized")
 	// The thread has a run in flight.
 	ErrThreadBusy = Code("thread_busy")
 	// There is no such checkpoint on this thread.

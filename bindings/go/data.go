@@ -169,6 +169,14 @@ type Log struct {
 	ThreadID string `json:"thread_id"`
 }
 
+// AgentAssembled is the data of [EventAgentAssembled].
+type AgentAssembled struct {
+	// Descriptor is what the agent turned out to be (schema "assembly_descriptor").
+	Descriptor json.RawMessage `json:"descriptor"`
+	// Metadata is what runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more.
+	Metadata Object `json:"metadata"`
+}
+
 // Message is a message in canonical form, in the parts that programs look at.
 type Message struct {
 	// Type is "human", "ai", "system" or "tool".

@@ -37,6 +37,8 @@ const (
 	EventGap = "gap"
 	// EventLog is a warning of the library; data [Log].
 	EventLog = "log"
+	// EventAgentAssembled tells of a new assembly of the factory "lead"; data [AgentAssembled].
+	EventAgentAssembled = "agent_assembled"
 	// EventRunEnd is the last event of a run; data [Result].
 	EventRunEnd = "run_end"
 )

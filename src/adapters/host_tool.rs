@@ -39,7 +39,7 @@ impl HostTool {
             spec: ToolSpec {
                 name: config.name,
                 description: config.description,
-                parameters: Value::Object(parameters),
+                parameters: Value::Object(parameters).into(),
             },
             origin: config
                 .mcp

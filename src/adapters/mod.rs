@@ -2,5 +2,6 @@
 
 pub mod host_tool;
 pub mod model;
+pub mod skills_dir;
 pub mod store;
 pub mod system_clock;

@@ -3,14 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::middleware::{Hook, Middleware};
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::trust::SystemText;
 use crate::state::channels::Channel;
-use crate::tools::arguments::ArgumentCheck;
+use crate::tools::arguments::{ArgumentCheck, ArgumentChecks};
 
 /// What an assembly is made of.
 pub struct AssemblyParts {
@@ -18,6 +21,8 @@ pub struct AssemblyParts {
     pub model: Arc<dyn DynModelProvider>,
     /// System text.
     pub system_prompt: Option<SystemText>,
+    /// What users and models wrote for it, framed as data (`prompt`): a human message before the transcript of each request.
+    pub data: Option<Arc<str>>,
     /// Tools, in the order in which the model is told of them.
     pub tools: Vec<Arc<dyn DynTool>>,
     /// The chain, outermost first.
@@ -26,6 +31,8 @@ pub struct AssemblyParts {
     pub recursion_limit: Option<u32>,
     /// Whether a run needs a queue because the host answers its model or runs its tools.
     pub needs_host: bool,
+    /// Where compiled schemas are kept between assemblies; `None` compiles all of them.
+    pub checks: Option<Arc<ArgumentChecks>>,
 }
 
 /// One tool with its compiled schema.
@@ -33,7 +40,7 @@ pub struct ToolEntry {
     /// The tool.
     pub tool: Arc<dyn DynTool>,
     /// The check of its arguments.
-    pub check: ArgumentCheck,
+    pub check: Arc<ArgumentCheck>,
 }
 
 /// A composed agent.
@@ -42,6 +49,8 @@ pub struct Assembly {
     pub model: Arc<dyn DynModelProvider>,
     /// System text.
     pub system_prompt: Option<SystemText>,
+    /// The data message of each request.
+    pub preamble: Option<Message>,
     /// What the model is told about the tools.
     pub tool_specs: Arc<[ToolSpec]>,
     /// Steps of a run unless the run says otherwise.
@@ -66,16 +75,26 @@ impl Assembly {
         let AssemblyParts {
             model,
             system_prompt,
+            data,
             tools,
             middleware,
             recursion_limit,
             needs_host,
+            checks,
         } = parts;
+        let checks = checks.unwrap_or_default();
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
-        for (place, tool) in tools.into_iter().enumerate() {
-            let at = format!("/tools/{place}");
-            let check = ArgumentCheck::compile(&tool.spec().parameters)
+        let own = tools.into_iter().enumerate();
+        let own = own.map(|(place, tool)| (format!("/tools/{place}"), tool));
+        // AD-13: what the middlewares bring comes after the agent's own, in the order of the chain.
+        let brought = middleware.iter().enumerate().flat_map(|(place, part)| {
+            let tools = part.tools().iter().cloned().enumerate();
+            tools.map(move |(nth, tool)| (format!("/middleware/{place}/tools/{nth}"), tool))
+        });
+        for (place, (at, tool)) in own.chain(brought).enumerate() {
+            let check = checks
+                .check(&tool.spec().parameters)
                 .map_err(|error| error.below(&format!("{at}/parameters")))?;
             if by_name.insert(tool.spec().name.clone(), place).is_some() {
                 return Err(Error::at(
@@ -128,6 +147,7 @@ impl Assembly {
         Ok(Assembly {
             model,
             system_prompt,
+            preamble: data.as_deref().map(data_message),
             tool_specs: entries
                 .iter()
                 .map(|entry| entry.tool.spec().clone())
@@ -170,4 +190,13 @@ impl Assembly {
     pub fn tool_wrappers(&self) -> &[Arc<dyn Middleware>] {
         &self.tool_wrappers
     }
+}
+
+/// The human message that carries the data of an assembly. It stands in requests only and is never stored.
+fn data_message(text: &str) -> Message {
+    let mut fields = Fields::new(Kind::Human, Value::String(text.to_owned()));
+    fields
+        .additional_kwargs
+        .insert("hide_from_ui".to_owned(), Value::Bool(true));
+    Message::new(fields)
 }

@@ -242,6 +242,7 @@ impl RunMachine {
                 let request = ModelRequest {
                     purpose: Purpose::Lead,
                     system: self.assembly.system_prompt.clone(),
+                    preamble: self.assembly.preamble.clone(),
                     messages: view.transcript(),
                     tools: self.assembly.tool_specs.clone(),
                     tool_choice: None,
@@ -518,6 +519,7 @@ impl RunMachine {
                 };
                 fields.artifact = answer.artifact;
                 fields.additional_kwargs = answer.additional_kwargs;
+                fields.status = answer.status;
                 fields.id = answer.id.filter(|id| !self.is_of_earlier_turn(id, state));
                 answer.update
             }

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::middleware::authorization_gate::{Authorization, AuthorizationGate};
-use crate::ports::authorization::Resource;
+use super::authorization::{Access, filter_tools};
+use crate::middleware::authorization_gate::AuthorizationGate;
 use crate::ports::tool::DynTool;
 use crate::protocol::error::Error;
 use crate::protocol::warning::{Warning, Warnings};
@@ -56,7 +56,7 @@ pub struct ToolListInputs<'a> {
     /// Tools that are authorised with the others and bound after them: `describe_skill`, those of memory (TL-7).
     pub late: Vec<Arc<dyn DynTool>>,
     /// Whom to ask which tools the user may have; `None` when authorization is off.
-    pub authorization: Option<Authorization>,
+    pub access: Option<Access>,
     /// Whether tools of MCP servers are deferred (`tool_search.enabled`).
     pub deferral: bool,
 }
@@ -64,46 +64,12 @@ pub struct ToolListInputs<'a> {
 /// The tools of an agent.
 pub struct ToolList {
     /// What the agent is bound to: the authorised tools, `tool_search` if there is one, the late ones (TL-9). Names are
-    /// unique.
+    /// unique. The hints of the prompt are made from these (TL-19).
     pub bound: Vec<Arc<dyn DynTool>>,
     /// What is deferred, if anything is.
     pub deferred: Option<DeferredTools>,
     /// The second layer of authorization, which asks the provider that the first has asked (TL-10).
     pub gate: Option<AuthorizationGate>,
-}
-
-/// A hint to prefer a tool, for the prompt (TL-19).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoutingHint<'a> {
-    /// The tool; remote text.
-    pub name: &'a str,
-    /// How much it is preferred.
-    pub priority: u8,
-    /// The words that speak for it; remote text.
-    pub keywords: &'a [String],
-    /// Whether it has to be fetched with `tool_search` first.
-    pub deferred: bool,
-}
-
-impl ToolList {
-    /// The hints of the authorised tools: the highest priority first, then by name.
-    pub fn hints(&self) -> Vec<RoutingHint<'_>> {
-        let mut hints: Vec<RoutingHint<'_>> = Vec::new();
-        for tool in &self.bound {
-            let Some(routing) = tool.origin().mcp().and_then(|mcp| mcp.routing.as_ref()) else {
-                continue;
-            };
-            let name = tool.spec().name.as_str();
-            hints.push(RoutingHint {
-                name,
-                priority: routing.priority,
-                keywords: &routing.keywords,
-                deferred: self.deferred.as_ref().is_some_and(|all| all.has(name)),
-            });
-        }
-        hints.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(b.name)));
-        hints
-    }
 }
 
 /// Makes the list.
@@ -142,15 +108,18 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     for tool in inputs.late {
         candidates.add(tool, &mut warnings);
     }
-    let allowed = authorised(
-        &candidates.tools,
-        inputs.authorization.as_ref(),
-        &mut warnings,
-    );
+    let names: Vec<&str> = candidates
+        .tools
+        .iter()
+        .map(|tool| tool.spec().name.as_str())
+        .collect();
+    let (allowed, denials) = filter_tools(inputs.access.as_ref(), &names);
+    warnings.extend(denials);
 
+    let allowed: HashSet<String> = allowed.into_iter().collect();
     let (mut bound, mut late) = (Vec::new(), Vec::new());
-    for (place, (tool, allowed)) in candidates.tools.into_iter().zip(allowed).enumerate() {
-        match allowed {
+    for (place, tool) in candidates.tools.into_iter().enumerate() {
+        match allowed.contains(&tool.spec().name) {
             true if place < early => bound.push(tool),
             true => late.push(tool),
             false => {}
@@ -163,8 +132,8 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     bound.extend(deferred.as_ref().map(|deferred| deferred.search.clone()));
     bound.append(&mut late);
     let gate = inputs
-        .authorization
-        .map(|authorization| AuthorizationGate::new(authorization, deferred.is_some()));
+        .access
+        .map(|access| AuthorizationGate::new(access, deferred.is_some()));
     let list = ToolList {
         bound,
         deferred,
@@ -235,47 +204,13 @@ fn left_out(tool: &dyn DynTool, warnings: &mut Warnings) {
     );
 }
 
-/// Which of the tools the user may have: the first layer of authorization (TL-8).
-fn authorised(
-    tools: &[Arc<dyn DynTool>],
-    authorization: Option<&Authorization>,
-    warnings: &mut Warnings,
-) -> Vec<bool> {
-    let Some(authorization) = authorization else {
-        return vec![true; tools.len()];
-    };
-    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let authorizer = &authorization.authorizer;
-    let answer = authorizer.filter_resources(&authorization.principal, Resource::Tool, &names);
-    match answer {
-        Ok(allowed) => {
-            let allowed: HashSet<String> = allowed.into_iter().collect();
-            names.iter().map(|name| allowed.contains(*name)).collect()
-        }
-        Err(reason) => {
-            let follows = if authorization.fail_closed {
-                "the agent has none"
-            } else {
-                "the agent has all"
-            };
-            warnings.add(
-                Warning::AuthorizationFailed,
-                format!(
-                    "{} could not say which tools may be used, so {follows}: {reason}",
-                    authorizer.name()
-                ),
-            );
-            vec![!authorization.fail_closed; tools.len()]
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ports::authorization::{Authorizer, Principal, Verdict};
+    use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
+    use crate::prompt::routing_hints;
     use crate::protocol::error::ErrorCode;
     use crate::tools::testing::{host, mcp, mcp_with, routed};
 
@@ -296,7 +231,7 @@ mod tests {
             webhook: false,
             non_interactive: false,
             late: Vec::new(),
-            authorization: None,
+            access: None,
             deferral: false,
         }
     }
@@ -353,11 +288,8 @@ mod tests {
         }
     }
 
-    fn only(
-        answer: Result<Vec<&'static str>, &'static str>,
-        fail_closed: bool,
-    ) -> Option<Authorization> {
-        Some(Authorization {
+    fn only(answer: Result<Vec<&'static str>, &'static str>, fail_closed: bool) -> Option<Access> {
+        Some(Access {
             authorizer: Arc::new(Only(answer)),
             principal: Principal {
                 user_id: "ann".to_owned(),
@@ -495,18 +427,24 @@ mod tests {
             grouped("", host("b")),
             grouped("", mcp("m")),
         ];
-        let with = |authorization| {
+        let with = |access| {
             let late = vec![host("describe_skill")];
             let inputs = ToolListInputs {
-                authorization,
+                access,
                 late,
                 ..inputs(&tools)
             };
             available_tools(inputs).expect("a sound list")
         };
-        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "stranger", "a"]), true));
+        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "a"]), true));
         assert_eq!(names(&list), ["a", "m", "describe_skill"]);
         assert!(warnings.is_empty() && list.gate.is_some());
+        let (list, _) = with(only(Ok(vec!["a", "stranger"]), true));
+        assert_eq!(
+            names(&list),
+            [""; 0],
+            "an answer to another question is none"
+        );
         let (list, _) = with(only(Ok(Vec::new()), false));
         assert_eq!(names(&list), [""; 0], "P7: nothing allowed is nothing");
         let (list, warnings) = with(only(Err("down"), true));
@@ -528,10 +466,10 @@ mod tests {
             grouped("", host("a")),
             grouped("", mcp("m2")),
         ];
-        let with = |authorization, deferral| {
+        let with = |access, deferral| {
             let late = vec![host("describe_skill")];
             let inputs = ToolListInputs {
-                authorization,
+                access,
                 late,
                 deferral,
                 ..inputs(&tools)
@@ -578,17 +516,18 @@ mod tests {
             grouped("", mcp_with("plain", "", json!({}))),
         ];
         for deferral in [false, true] {
-            let authorization = only(Ok(vec!["b", "a", "top", "plain"]), true);
+            let access = only(Ok(vec!["b", "a", "top", "plain"]), true);
             let inputs = ToolListInputs {
-                authorization,
+                access,
                 deferral,
                 ..inputs(&tools)
             };
             let (list, _) = available_tools(inputs).expect("a sound list");
-            let hints = list.hints();
+            let is_deferred = |name: &str| list.deferred.as_ref().is_some_and(|all| all.has(name));
+            let hints = routing_hints(&list.bound, is_deferred);
             let of: Vec<_> = hints
                 .iter()
-                .map(|hint| (hint.name, hint.deferred))
+                .map(|hint| (hint.tool.as_str(), hint.deferred))
                 .collect();
             assert_eq!(of, [("top", deferral), ("a", deferral), ("b", deferral)]);
             assert_eq!(hints[0].keywords, ["z"]);

@@ -6,14 +6,13 @@
 //! Source: DeerFlow `GuardrailMiddleware` with the authorization adapter, TL-10, MW-GRD-1, 2 and 4. Records of decisions in
 //! the journal (MW-GRD-3) are not there yet.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::{Hooks, Middleware, NextTool, RunFacts};
 use crate::ports::BoxFuture;
-use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
+use crate::ports::authorization::{Access, Principal, Resource, Verdict};
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::warning::Warning;
 use crate::tools::tool_search;
 
 /// What is asked about a call.
@@ -25,23 +24,12 @@ const NOT_EVALUATED: &str = "oap.evaluator_error";
 /// Longest reason that a model is told, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// Whom to ask, on whose behalf, and what to do when there is no answer.
-#[derive(Clone)]
-pub struct Authorization {
-    /// Who decides.
-    pub authorizer: Arc<dyn Authorizer>,
-    /// On whose behalf the agent is composed.
-    pub principal: Principal,
-    /// Without an answer: nothing is allowed when set, everything when not.
-    pub fail_closed: bool,
-}
-
 /// On whose behalf a run calls tools, given whom the agent was composed for; an error is why that cannot be told.
 type Identify = dyn Fn(&Principal, &RunFacts) -> Result<Principal, String> + Send + Sync;
 
 /// The middleware.
 pub struct AuthorizationGate {
-    authorization: Authorization,
+    access: Access,
     identify: Option<Box<Identify>>,
     has_own_search: bool,
 }
@@ -49,9 +37,9 @@ pub struct AuthorizationGate {
 impl AuthorizationGate {
     /// A gate in front of an agent's tools. `has_own_search` says that `tool_search` is the one that this library made for the
     /// agent, over tools that have passed the first layer; only then is it let through unasked (TL-10).
-    pub fn new(authorization: Authorization, has_own_search: bool) -> Self {
+    pub fn new(access: Access, has_own_search: bool) -> Self {
         AuthorizationGate {
-            authorization,
+            access,
             identify: None,
             has_own_search,
         }
@@ -72,11 +60,11 @@ impl AuthorizationGate {
         if self.has_own_search && name == tool_search::NAME {
             return None;
         }
-        let Authorization {
+        let Access {
             authorizer,
             principal,
             fail_closed,
-        } = &self.authorization;
+        } = &self.access;
         let decided = match &self.identify {
             // A person who cannot be told is a question without an answer, and no more than that.
             Some(identify) => identify(principal, &invocation.run.facts).and_then(|principal| {
@@ -94,11 +82,23 @@ impl AuthorizationGate {
                     "the call of {shown:?} is not allowed ({DENIED}): {reason}"
                 ))
             }
-            Err(_) if !fail_closed => None,
-            // What went wrong inside is no business of the model's.
-            Err(_) => Some(format!(
-                "the call of {shown:?} is not allowed ({NOT_EVALUATED}): its authorization could not be checked"
-            )),
+            Err(why) => {
+                let follows = if *fail_closed {
+                    "it was not made"
+                } else {
+                    "it was made"
+                };
+                let message =
+                    format!("the call of {shown:?} could not be authorized ({why}); {follows}");
+                let signals = &invocation.run.facts.signals;
+                signals.warn(Warning::AuthorizationFailed, message);
+                // What went wrong inside is no business of the model's.
+                fail_closed.then(|| {
+                    format!(
+                        "the call of {shown:?} is not allowed ({NOT_EVALUATED}): its authorization could not be checked"
+                    )
+                })
+            }
         }
     }
 }
@@ -116,11 +116,11 @@ impl Middleware for AuthorizationGate {
     }
 
     fn policy(&self) -> Map<String, Value> {
-        let authorizer = &self.authorization.authorizer;
+        let authorizer = &self.access.authorizer;
         let mut policy = Map::new();
         policy.insert("provider".into(), authorizer.name().into());
         policy.insert("provider_policy".into(), authorizer.policy().into());
-        policy.insert("fail_closed".into(), self.authorization.fail_closed.into());
+        policy.insert("fail_closed".into(), self.access.fail_closed.into());
         policy
     }
 
@@ -138,10 +138,13 @@ impl Middleware for AuthorizationGate {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::super::testing::called;
     use super::*;
+    use crate::ports::authorization::Authorizer;
     use crate::tools::testing::{call, run_with};
 
     /// Denies what is named `bad`, knows nothing of `odd`, and wants the user `ann`.
@@ -181,12 +184,12 @@ mod tests {
             user_id: "ann".to_owned(),
             ..Principal::default()
         };
-        let authorization = Authorization {
+        let access = Access {
             authorizer: Arc::new(Rules),
             principal,
             fail_closed,
         };
-        AuthorizationGate::new(authorization, has_own_search)
+        AuthorizationGate::new(access, has_own_search)
     }
 
     #[test]
@@ -204,7 +207,13 @@ mod tests {
     #[test]
     fn mw_grd_2_without_an_answer_the_setting_decides() {
         assert!(called(&gate(false, false), call("odd", json!({}))).is_ok());
-        let refusal = called(&gate(true, false), call("odd", json!({}))).expect_err("denied");
+        let odd = call("odd", json!({}));
+        let run = odd.run.clone();
+        let refusal = called(&gate(true, false), odd).expect_err("denied");
+        let warnings = run.facts.signals.take_warnings().expect("a warning");
+        let (warning, message) = warnings.iter().next().expect("a warning");
+        assert_eq!(warning, Warning::AuthorizationFailed);
+        assert!(message.contains("it was not made"), "{message}");
         assert!(
             refusal.contains(NOT_EVALUATED) && !refusal.contains("secret"),
             "{refusal}"

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{ChainInputs, Hooks, Middleware, ModelResponse, NextModel};
+use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
@@ -21,9 +21,9 @@ use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 /// The name a call without one gets.
 const UNKNOWN_TOOL: &str = "unknown_tool";
 
-/// Always on.
-pub(super) fn build(_: &ChainInputs) -> Option<Arc<dyn Middleware>> {
-    Some(Arc::new(DanglingToolCall))
+/// It has no settings.
+pub fn new() -> Arc<dyn Middleware> {
+    Arc::new(DanglingToolCall)
 }
 
 struct DanglingToolCall;

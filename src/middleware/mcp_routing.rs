@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::{Hook, HookContext, HookOutput, Hooks, Middleware, user_message};
+use super::{Hook, HookContext, HookOutput, Hooks, Middleware, user_messages};
 use crate::ports::tool::DynTool;
 use crate::protocol::error::Error;
 use crate::state::channels::Channel;
@@ -140,10 +140,11 @@ impl Middleware for RoutePromotion {
         if hook != Hook::BeforeModel {
             return Ok(HookOutput::Continue);
         }
-        let Some(message) = user_message::newest_real(&context.state) else {
+        let mut newest_first = context.state.messages().rev();
+        let Some(message) = newest_first.find(|message| user_messages::is_real(message)) else {
             return Ok(HookOutput::Continue);
         };
-        let names = self.matched(&user_message::original_text(message));
+        let names = self.matched(&user_messages::original_text(message.fields()));
         let held = context.state.channel(Channel::Promoted);
         let is_held = |name: &&str| promoted_in(held, &self.catalog_hash).any(|held| held == *name);
         // The reducer would keep the value as it is; saying nothing spares an event for every model call of a run.

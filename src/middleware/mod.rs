@@ -8,44 +8,165 @@ pub mod authorization_gate;
 pub mod clarification;
 mod dangling_tool_call;
 pub mod deferred_tool_filter;
+pub mod dynamic_context;
+pub mod input_sanitization;
 mod kept_calls;
 pub mod mcp_routing;
+mod remembered;
+pub mod system_message_coalescing;
 #[cfg(test)]
 mod testing;
-mod user_message;
+pub mod title;
+pub mod todo;
+pub mod tool_error_handling;
+mod tool_result_class;
+pub mod tool_result_sanitization;
+mod user_messages;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::ports::BoxFuture;
+use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
-use crate::ports::model::{ModelError, ModelReply, ModelRequest};
+use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
-use crate::protocol::error::Error;
+use crate::protocol::assembly::MiddlewareConfig;
+use crate::protocol::decode::unknown_member;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::push_quoted;
+use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::trust::SystemText;
 use crate::state::View;
 use crate::state::channels::Channel;
+use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
-/// Makes the middleware of a place in the chain; `None` when its feature is off in this assembly.
-type Build = fn(&ChainInputs) -> Option<Arc<dyn Middleware>>;
+/// One place in the chain.
+pub struct Place {
+    /// Name of the middleware that stands there.
+    pub name: &'static str,
+    /// Makes it for a lead agent; `None` when its feature is off there.
+    pub lead: fn(&ChainInputs) -> Option<Arc<dyn Middleware>>,
+    /// Makes it from settings, for agents that name their middleware. `None` where it only makes sense in a lead agent.
+    pub outright: Option<Outright>,
+}
 
-/// The chain, outermost first: name, builder, and why it stands where it stands.
-pub const CHAIN: &[(&str, Build)] = &[
+/// Makes a middleware from settings.
+pub type Outright = fn(Map<String, Value>) -> Result<Arc<dyn Middleware>, Error>;
+
+/// The chain, outermost first, and why each stands where it stands (DeerFlow MC-1 to MC-5).
+pub const CHAIN: &[Place] = &[
     // Innermost of what edits a request: it repairs the transcript that all others leave behind.
-    ("dangling_tool_call", dangling_tool_call::build),
+    Place {
+        name: "dangling_tool_call",
+        lead: |_| Some(dangling_tool_call::new()),
+        outright: Some(|settings| without_settings(settings, dangling_tool_call::new)),
+    },
 ];
 
-/// What a builder may look at.
+/// Names of middlewares of the reference that this version does not have.
+const NOT_YET: &[&str] = &[
+    "input_sanitization",
+    "tool_output_budget",
+    "tool_result_sanitization",
+    "thread_data",
+    "uploads",
+    "sandbox",
+    "llm_error_handling",
+    "guardrail",
+    "sandbox_audit",
+    "read_before_write",
+    "tool_progress",
+    "tool_error_handling",
+    "dynamic_context",
+    "skill_activation",
+    "skill_tool_policy",
+    "durable_context",
+    "summarization",
+    "todo",
+    "token_usage",
+    "title",
+    "memory",
+    "view_image",
+    "mcp_routing",
+    "deferred_tool_filter",
+    "system_message_coalescing",
+    "subagent_limit",
+    "loop_detection",
+    "token_budget",
+    "terminal_response",
+    "model_length",
+    "safety_finish_reason",
+    "clarification",
+];
+
+/// What a lead agent's chain is made from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChainInputs {}
 
-/// Composes the chain of an assembly.
+/// Composes the chain of a lead agent.
 pub fn compose(inputs: &ChainInputs) -> Vec<Arc<dyn Middleware>> {
     CHAIN
         .iter()
-        .filter_map(|(_, build)| build(inputs))
+        .filter_map(|place| (place.lead)(inputs))
         .collect()
+}
+
+/// The middleware that a configuration names.
+///
+/// # Errors
+/// `UnknownVariant` for a name that none has, `Unsupported` for one of the reference that this version does not have, and
+/// those of its settings.
+pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> {
+    let outright = CHAIN
+        .iter()
+        .find(|place| place.name == config.name)
+        .and_then(|place| place.outright);
+    match outright {
+        Some(make) => make(config.settings.clone()),
+        None if NOT_YET.contains(&config.name.as_str())
+            || CHAIN.iter().any(|place| place.name == config.name) =>
+        {
+            Err(Error::at(
+                ErrorCode::Unsupported,
+                "",
+                format!(
+                    "the middleware {:?} cannot be named here in this version",
+                    config.name
+                ),
+            ))
+        }
+        None => {
+            let known: Vec<String> = CHAIN
+                .iter()
+                .filter(|place| place.outright.is_some())
+                .map(|place| format!("{:?}", place.name))
+                .collect();
+            Err(Error::at(
+                ErrorCode::UnknownVariant,
+                "",
+                format!(
+                    "there is no middleware {:?}; there are {}",
+                    config.name,
+                    known.join(", ")
+                ),
+            ))
+        }
+    }
+}
+
+/// Makes a middleware that takes no settings.
+fn without_settings(
+    settings: Map<String, Value>,
+    make: fn() -> Arc<dyn Middleware>,
+) -> Result<Arc<dyn Middleware>, Error> {
+    match settings.keys().find(|name| !name.starts_with("x-")) {
+        Some(name) => Err(unknown_member(name, &[])),
+        None => Ok(make()),
+    }
 }
 
 /// One of the four hooks that look at the state and write to it.
@@ -116,7 +237,60 @@ impl Jump {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// A model call of the middleware's own; nobody sees its deltas.
-    CallModel(Box<ModelRequest>),
+    CallModel(Box<ModelQuestion>),
+}
+
+/// What a middleware asks a model on its own account, without tools.
+#[derive(Clone, Debug, Default)]
+pub struct ModelQuestion {
+    /// System text.
+    pub system: Option<SystemText>,
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// Whom to ask; `None` asks the run's model.
+    pub model: Option<NamedModel>,
+}
+
+impl ModelQuestion {
+    /// A question in words, put as a person's message.
+    pub fn new(prompt: impl Into<String>, model: Option<NamedModel>) -> Self {
+        ModelQuestion {
+            system: None,
+            messages: vec![Message::new(Fields::new(Kind::Human, prompt.into()))],
+            model,
+        }
+    }
+
+    /// The request that a driver makes of it, and the model to make it to, unless that is the run's.
+    pub fn into_request(self, run: Arc<RunContext>) -> (ModelRequest, Option<NamedModel>) {
+        let request = ModelRequest {
+            purpose: Purpose::Middleware,
+            system: self.system,
+            preamble: None,
+            messages: Arc::new(self.messages.into()),
+            tools: Arc::new([]),
+            tool_choice: None,
+            attempt: 0,
+            reads: ChannelReads::default(),
+            run,
+        };
+        (request, self.model)
+    }
+}
+
+/// A model besides the run's, for the questions of middleware.
+#[derive(Clone)]
+pub struct NamedModel {
+    /// What the configuration calls it.
+    pub name: Arc<str>,
+    /// Answers the requests.
+    pub provider: Arc<dyn DynModelProvider>,
+}
+
+impl std::fmt::Debug for NamedModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NamedModel").field(&self.name).finish()
+    }
 }
 
 /// The answer to an [`Effect`].
@@ -224,15 +398,26 @@ pub trait Middleware: Send + Sync + 'static {
     }
 }
 
+/// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).
+fn text_hash(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    push_quoted(&mut json, text);
+    let digest = Sha256::digest(json.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_builder_makes_the_middleware_of_its_name() {
-        for (name, build) in CHAIN {
-            if let Some(middleware) = build(&ChainInputs::default()) {
-                assert_eq!(middleware.name(), *name);
+    fn every_place_makes_the_middleware_of_its_name() {
+        for place in CHAIN {
+            if let Some(middleware) = (place.lead)(&ChainInputs::default()) {
+                assert_eq!(middleware.name(), place.name);
+            }
+            if let Some(Ok(middleware)) = place.outright.map(|make| make(Map::new())) {
+                assert_eq!(middleware.name(), place.name);
             }
         }
     }

@@ -55,6 +55,7 @@ pub(crate) fn request(tools: Arc<[ToolSpec]>, reads: ChannelReads) -> ModelReque
     ModelRequest {
         purpose: Purpose::Lead,
         system: None,
+        preamble: None,
         messages: Arc::default(),
         tools,
         tool_choice: None,

@@ -1,5 +1,7 @@
 //! The authorization port: who may use which model and which tool.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 /// On whose behalf an agent works (MD-3).
@@ -81,4 +83,15 @@ pub trait Authorizer: Send + Sync + 'static {
     fn policy(&self) -> Map<String, Value> {
         Map::new()
     }
+}
+
+/// Who is asked, for whom, and what follows when they cannot tell.
+#[derive(Clone)]
+pub struct Access {
+    /// Who decides.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// For whom.
+    pub principal: Principal,
+    /// Whether what cannot be decided is denied.
+    pub fail_closed: bool,
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::time::Timestamp;
 
 /// What the host is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +107,10 @@ pub struct RunFacts {
     pub configurable: Map<String, Value>,
     /// Facts about the request.
     pub context: Map<String, Value>,
+    /// When the run began.
+    pub started_at: Timestamp,
+    /// What else the run is told.
+    pub signals: Arc<RunSignals>,
 }
 
 /// The run on whose behalf a port is used.

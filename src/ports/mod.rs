@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod host;
 pub mod model;
+pub mod signals;
 pub mod tool;
 
 use std::future::Future;

@@ -10,7 +10,7 @@ use super::BoxFuture;
 use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
-use crate::protocol::message::{InvalidToolCall, ToolCall};
+use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
 use crate::protocol::trust::SystemText;
 use crate::state::reads::ChannelReads;
 use crate::state::transcript::Transcript;
@@ -31,6 +31,9 @@ pub struct ModelRequest {
     pub purpose: Purpose,
     /// System text.
     pub system: Option<SystemText>,
+    /// Data of the assembly that is no system text, such as what users' files say: a human message that stands before the
+    /// transcript.
+    pub preamble: Option<Message>,
     /// The transcript, without the system text. Shared with the thread; a wrapper puts another in its place.
     pub messages: Arc<Transcript>,
     /// Tools that the model may call.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::host::RunContext;
+use crate::protocol::message::ToolStatus;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
@@ -18,7 +19,7 @@ pub struct ToolSpec {
     /// What it does, for the model.
     pub description: String,
     /// JSON Schema of the arguments object.
-    pub parameters: Value,
+    pub parameters: Arc<Value>,
 }
 
 /// Where a tool comes from.
@@ -86,7 +87,7 @@ pub struct ToolInvocation {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "one is made for each call and nearly all are answers: a box would cost more than the bytes"
+    reason = "nearly all outcomes are answers, and few exist at a time"
 )]
 pub enum ToolOutcome {
     /// The tool answered.
@@ -105,8 +106,10 @@ pub struct ToolAnswer {
     /// Id of the tool message, so that the same call made again replaces its result. `None` for a new id, which is also what
     /// an id gets that an earlier turn has used: a call id may come back, and must not overwrite what it once answered.
     pub id: Option<String>,
-    /// Facts about the result for parts of this library and for the host.
+    /// Facts about the result for parts of this library and for the host, kept with its message.
     pub additional_kwargs: Map<String, Value>,
+    /// Whether the content is a result, or says why there is none.
+    pub status: ToolStatus,
     /// Writes to the thread's state, besides the tool message.
     pub update: Option<StateUpdate>,
     /// Ends the run at once (`goto` end).

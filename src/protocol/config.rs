@@ -1,16 +1,17 @@
-//! Configuration of a runtime, an assembly and a queue.
+//! Configuration of a runtime, a model and a queue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::decode::{carry, from_value, tagged};
+use super::app_config::{AppConfig, Unavailable};
+use super::decode::{carry, from_value, tagged, wrong_type};
+use super::environment;
 use super::error::{Error, ErrorCode};
-use super::host_tool::HostToolConfig;
-use super::model::{AnthropicConfig, ModelProfile, OpenAiConfig, ScriptedConfig};
+use super::json::parse;
+use super::model::{AnthropicConfig, OpenAiConfig, ScriptedConfig};
 use super::model_entry::ModelEntry;
 use super::time::Timestamp;
-use super::trust::OperatorText;
 
 /// Most worker threads a runtime may have.
 pub const MAX_WORKERS: u32 = 64;
@@ -22,30 +23,105 @@ pub const MAX_RECURSION_LIMIT: u32 = 1000;
 pub const MAX_DEADLINE_MS: u64 = 30 * 24 * 3600 * 1000;
 
 /// Configuration of a runtime. `{}` is valid: memory store, no files, no network, nobody listening.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+///
+/// In JSON one object: its own members, and the sections of [`AppConfig`].
+#[derive(Clone, Debug, Default)]
 pub struct RuntimeConfig {
+    /// Threads of the runtime's own, 0 to 64; see [`RuntimeConfig::worker_threads`].
+    pub workers: Option<u32>,
+    /// Where threads are kept.
+    pub database: DatabaseConfig,
+    /// Deterministic mode, for tests and replays.
+    pub testing: Option<TestingConfig>,
+    /// The sections that say what agents are made of.
+    pub app: AppConfig,
+}
+
+/// The members that are the runtime's own.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OwnMembers {
     /// Threads of the runtime's own, 0 to 64; they start with the first run. 0 means that the host's threads drive
     /// everything while they are inside `fawn_queue_take` or `fawn_run_wait`. Default 2.
     #[serde(default)]
     #[schemars(range(max = 64))]
-    pub workers: Option<u32>,
+    workers: Option<u32>,
     /// Where threads are kept.
     #[serde(default)]
-    pub database: DatabaseConfig,
-    /// Models that assemblies name. Each needs a `name` of its own.
-    #[serde(default)]
-    pub models: Vec<NamedModel>,
+    database: DatabaseConfig,
     /// Deterministic mode, for tests and replays.
     #[serde(default)]
-    pub testing: Option<TestingConfig>,
+    testing: Option<TestingConfig>,
+}
+
+impl OwnMembers {
+    const NAMES: &'static [&'static str] = &["workers", "database", "testing"];
+}
+
+impl<'de> Deserialize<'de> for RuntimeConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let decoded = match Value::deserialize(deserializer)? {
+            Value::Object(members) => RuntimeConfig::from_members(members),
+            value => Err(wrong_type(&value, "an object")),
+        };
+        decoded.map_err(|error| carry(&error))
+    }
+}
+
+impl JsonSchema for RuntimeConfig {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "RuntimeConfig".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = OwnMembers::json_schema(generator);
+        schema.remove("description");
+        let sections = AppConfig::member_schemas(generator);
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.extend(sections);
+        }
+        schema
+    }
 }
 
 impl RuntimeConfig {
+    fn from_members(mut members: Map<String, Value>) -> Result<RuntimeConfig, Error> {
+        let own: Map<String, Value> = OwnMembers::NAMES
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), members.shift_remove(*name)?)))
+            .filter(|(_, value)| !value.is_null())
+            .collect();
+        let OwnMembers {
+            workers,
+            database,
+            testing,
+        } = from_value(Value::Object(own))?;
+        Ok(RuntimeConfig {
+            workers,
+            database,
+            testing,
+            app: AppConfig::from_members(members, OwnMembers::NAMES)?,
+        })
+    }
+
+    /// Reads a configuration: parses it, resolves its references to the environment by `lookup`, decodes and checks it.
+    ///
+    /// # Errors
+    /// Those of each of these, at the member at fault; no value of a variable stands in their text.
+    pub fn read(json: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let mut value = parse(json)?;
+        let references = environment::resolve(&mut value, lookup)?;
+        let checked = from_value(value).and_then(|config: RuntimeConfig| {
+            config.validate()?;
+            Ok(config)
+        });
+        checked.map_err(|error| references.hide(error))
+    }
+
     /// Checks bounds and contradictions that the types do not hold.
     ///
     /// # Errors
-    /// `OutOfRange` or `Conflict` at the member at fault.
+    /// `OutOfRange`, `Conflict` or `Unsupported` at the member at fault.
     pub fn validate(&self) -> Result<(), Error> {
         if self.workers.is_some_and(|workers| workers > MAX_WORKERS) {
             return Err(Error::at(
@@ -57,24 +133,7 @@ impl RuntimeConfig {
         self.database
             .validate()
             .map_err(|error| error.below("/database"))?;
-        let names: Vec<&str> = self.models.iter().map(|model| &*model.name).collect();
-        for (place, model) in self.models.iter().enumerate() {
-            let at = format!("/models/{place}");
-            if self.models[..place]
-                .iter()
-                .any(|earlier| earlier.name == model.name)
-            {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    format!("{at}/name"),
-                    format!("a second model is named {:?}", model.name),
-                ));
-            }
-            let checked = model.validate();
-            checked
-                .and_then(|()| model.model.check_names(&names))
-                .map_err(|error| error.below(&at))?;
-        }
+        self.app.validate()?;
         if let Some(testing) = &self.testing {
             testing
                 .validate()
@@ -215,6 +274,64 @@ pub struct DatabaseConfig {
     /// `sqlite`: the file itself, instead of `sqlite_dir`.
     #[serde(default)]
     pub sqlite_path: Option<String>,
+    /// How DeerFlow keeps messages in checkpoints. Default `full`; both read the same, and `delta` is not available in this
+    /// version: here no checkpoint copies a message.
+    #[serde(default)]
+    pub checkpoint_channel_mode: ChannelMode,
+    /// Settings of the mode `delta`.
+    #[serde(default)]
+    pub checkpoint_delta: CheckpointDeltaConfig,
+    /// Size of a cache of DeerFlow's server; nothing here.
+    #[serde(default)]
+    pub checkpoint_graph_cache: Map<String, Value>,
+    /// A cache of DeerFlow's server; nothing here.
+    #[serde(default)]
+    pub checkpoint_cache: Map<String, Value>,
+    /// `postgres`: where the server is. Not available in this version.
+    #[serde(default)]
+    pub postgres_url: Unavailable,
+    /// `postgres`: the schema for the tables. Not available in this version.
+    #[serde(default)]
+    pub postgres_schema: Unavailable,
+    /// `postgres`: connections that are kept; nothing to other backends.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub pool_size: Option<u64>,
+    /// `postgres`: seconds after which a connection is made anew; nothing to other backends.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub pool_recycle: Option<u64>,
+    /// `postgres`: longest time for one command, in seconds; nothing to other backends.
+    #[serde(default)]
+    pub command_timeout: Option<f64>,
+}
+
+/// How DeerFlow keeps messages in checkpoints (EP-4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChannelMode {
+    /// All of them in each.
+    #[default]
+    Full,
+    /// What was written, and all of them now and then. Not available in this version.
+    Delta,
+}
+
+/// Settings of the mode `delta`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointDeltaConfig {
+    /// Writes between two checkpoints with all messages. Default 10.
+    #[schemars(range(min = 1))]
+    pub snapshot_frequency: u64,
+}
+
+impl Default for CheckpointDeltaConfig {
+    fn default() -> Self {
+        CheckpointDeltaConfig {
+            snapshot_frequency: 10,
+        }
+    }
 }
 
 impl DatabaseConfig {
@@ -232,6 +349,30 @@ impl DatabaseConfig {
             )),
             _ => Ok(value.is_some()),
         };
+        if self.checkpoint_channel_mode == ChannelMode::Delta {
+            return Err(Error::at(
+                ErrorCode::Unsupported,
+                "/checkpoint_channel_mode",
+                "the mode \"delta\" is not available in this version",
+            ));
+        }
+        for (path, number) in [
+            (
+                "/checkpoint_delta/snapshot_frequency",
+                Some(self.checkpoint_delta.snapshot_frequency),
+            ),
+            ("/pool_size", self.pool_size),
+            ("/pool_recycle", self.pool_recycle),
+        ] {
+            if number == Some(0) {
+                let text = "this must be at least 1";
+                return Err(Error::at(ErrorCode::OutOfRange, path, text));
+            }
+        }
+        if self.command_timeout.is_some_and(|seconds| seconds <= 0.0) {
+            let text = "command_timeout must be more than 0";
+            return Err(Error::at(ErrorCode::OutOfRange, "/command_timeout", text));
+        }
         let dir = given("sqlite_dir", &self.sqlite_dir)?;
         let path = given("sqlite_path", &self.sqlite_path)?;
         match self.backend {
@@ -276,96 +417,6 @@ pub enum Backend {
     Sqlite,
     /// PostgreSQL. Not available in this version.
     Postgres,
-}
-
-/// A model configuration with the name that assemblies use.
-#[derive(Clone, Debug)]
-pub struct NamedModel {
-    /// Name.
-    pub name: String,
-    /// What it can do, and its settings for thinking.
-    pub profile: ModelProfile,
-    /// The model.
-    pub model: ModelEntry,
-}
-
-impl NamedModel {
-    /// Checks bounds and contradictions that the types do not hold.
-    ///
-    /// # Errors
-    /// Those of the provider and of the profile, at the member at fault.
-    pub fn validate(&self) -> Result<(), Error> {
-        self.model.validate()?;
-        self.profile.validate(&self.model.config)
-    }
-}
-
-impl<'de> Deserialize<'de> for NamedModel {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut map = Map::deserialize(deserializer)?;
-        let profile: Map<String, Value> = ModelProfile::MEMBERS
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), map.shift_remove(*name)?)))
-            .collect();
-        let decoded = match map.shift_remove("name") {
-            Some(Value::String(name)) if !name.is_empty() => from_value(Value::Object(profile))
-                .and_then(|profile| {
-                    let model = from_value(Value::Object(map))?;
-                    Ok(NamedModel {
-                        name,
-                        profile,
-                        model,
-                    })
-                }),
-            Some(_) => Err(Error::at(
-                ErrorCode::WrongType,
-                "/name",
-                "name must be text",
-            )),
-            None => Err(Error::at(
-                ErrorCode::MissingMember,
-                "/name",
-                "\"name\" is missing",
-            )),
-        };
-        decoded.map_err(|error| carry(&error))
-    }
-}
-
-impl JsonSchema for NamedModel {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "NamedModel".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let mut schema = ModelEntry::json_schema(generator);
-        let name =
-            json!({"description": "What assemblies call it.", "type": "string", "minLength": 1});
-        let profile = ModelProfile::json_schema(generator);
-        let profile = profile
-            .get("properties")
-            .and_then(Value::as_object)
-            .cloned();
-        for variant in schema
-            .get_mut("oneOf")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            variant["properties"]["name"] = name.clone();
-            for (member, schema) in profile.iter().flatten() {
-                variant["properties"][member] = schema.clone();
-            }
-            if let Some(required) = variant["required"].as_array_mut() {
-                required.push("name".into());
-            }
-        }
-        schema.insert(
-            "description".to_owned(),
-            "A model configuration with the name that assemblies use.".into(),
-        );
-        schema
-    }
 }
 
 /// A model, told apart by `provider`.
@@ -459,62 +510,6 @@ impl JsonSchema for ModelRef {
     }
 }
 
-/// Configuration of an assembly.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AssemblyConfig {
-    /// Which factory composes the agent. Default `direct`.
-    #[serde(default)]
-    pub factory: Factory,
-    /// The model.
-    pub model: ModelRef,
-    /// System text, as it is.
-    #[serde(default)]
-    pub system_prompt: Option<OperatorText>,
-    /// Tools that the host runs.
-    #[serde(default)]
-    pub tools: Vec<HostToolConfig>,
-    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 1000))]
-    pub recursion_limit: Option<u32>,
-}
-
-impl AssemblyConfig {
-    /// Checks bounds and contradictions that the types do not hold.
-    ///
-    /// # Errors
-    /// `OutOfRange`, `Conflict` or `Unsupported` at the member at fault.
-    pub fn validate(&self) -> Result<(), Error> {
-        if self.factory != Factory::Direct {
-            return Err(Error::at(
-                ErrorCode::Unsupported,
-                "/factory",
-                "only the factory \"direct\" is available in this version",
-            ));
-        }
-        if let ModelRef::Inline(model) = &self.model {
-            model.validate().map_err(|error| error.below("/model"))?;
-        }
-        check_recursion_limit(self.recursion_limit)?;
-        for (place, tool) in self.tools.iter().enumerate() {
-            let at = format!("/tools/{place}");
-            tool.validate().map_err(|error| error.below(&at))?;
-            if self.tools[..place]
-                .iter()
-                .any(|earlier| earlier.name == tool.name)
-            {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    format!("{at}/name"),
-                    format!("a second tool is named {:?}", tool.name),
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Checks a recursion limit at `/recursion_limit`.
 pub(crate) fn check_recursion_limit(limit: Option<u32>) -> Result<(), Error> {
     match limit {
@@ -536,21 +531,6 @@ pub(crate) fn check_deadline(path: &str, deadline_ms: Option<u64>) -> Result<(),
         )),
         _ => Ok(()),
     }
-}
-
-/// Which factory composes the agent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Factory {
-    /// Model, tools and system text as given.
-    #[default]
-    Direct,
-    /// The lead agent with its descriptor. Not available in this version.
-    Lead,
-    /// The lead agent as a bare graph. Not available in this version.
-    LeadGraph,
-    /// Everything given outright. Not available in this version.
-    Custom,
 }
 
 /// Configuration of a queue.

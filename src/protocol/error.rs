@@ -106,6 +106,10 @@ error_codes! {
     UnknownModel = -301, "unknown_model";
     /// An assembly is inconsistent: two tools of one name, a schema that is none, a file that cannot be read.
     AssemblyInvalid = -302, "assembly_invalid";
+    /// There is no custom agent of this name.
+    UnknownAgent = -303, "unknown_agent";
+    /// The authorization does not let this user have what the assembly needs.
+    NotAuthorized = -304, "not_authorized";
 
     /// The thread has a run in flight.
     ThreadBusy = -401, "thread_busy";

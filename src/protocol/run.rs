@@ -230,6 +230,34 @@ impl RunStatus {
     }
 }
 
+/// Which limit ended a run early. The run itself succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StopReason {
+    /// The model went round in circles.
+    LoopCapped,
+    /// The run used up its tokens.
+    TokenCapped,
+    /// The provider cut the reply for safety.
+    SafetyCapped,
+    /// The run had used up its subagents.
+    SubagentLimitCapped,
+    /// The reply was cut at the model's length limit.
+    ModelLengthCapped,
+}
+
+impl StopReason {
+    /// Name in JSON (DeerFlow MC-8).
+    pub const fn name(self) -> &'static str {
+        match self {
+            StopReason::LoopCapped => "loop_capped",
+            StopReason::TokenCapped => "token_capped",
+            StopReason::SafetyCapped => "safety_capped",
+            StopReason::SubagentLimitCapped => "subagent_limit_capped",
+            StopReason::ModelLengthCapped => "model_length_capped",
+        }
+    }
+}
+
 /// Input of `fawn_run_submit`.
 #[derive(Clone, Debug)]
 pub enum RunOp {

@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use super::message::{Kind, Message};
 
 /// Who wrote a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -59,6 +62,11 @@ impl OperatorText {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The first line that says something, trimmed.
+    pub fn first_line(&self) -> OperatorText {
+        OperatorText(first_line(&self.0).into())
     }
 }
 
@@ -239,9 +247,30 @@ impl SystemWriter {
         self
     }
 
+    /// Text of the operator on one line, escaped as by [`SystemWriter::operator`]: an entry of a list cannot look like two.
+    pub fn operator_line(&mut self, text: &OperatorText) -> &mut Self {
+        escape_line_into(&mut self.0, text.as_str());
+        self
+    }
+
     /// Text of the operator, as it is.
     pub fn operator_verbatim(&mut self, text: &OperatorText) -> &mut Self {
         self.0.push_str(text.as_str());
+        self
+    }
+
+    /// System text that is whole already.
+    pub fn system(&mut self, text: &SystemText) -> &mut Self {
+        self.0.push_str(text.as_str());
+        self
+    }
+
+    /// A system message of a thread, its blocks on lines of their own. Such messages are written by the framework and by the
+    /// host alone: a reply of a model is an ai message, whatever it says. Messages of any other class add nothing.
+    pub fn system_message(&mut self, message: &Message) -> &mut Self {
+        if message.kind() == Kind::System {
+            push_lines(&mut self.0, &message.fields().content);
+        }
         self
     }
 
@@ -275,6 +304,23 @@ impl SystemWriter {
     }
 }
 
+/// Adds the text of a content: a string as it is, of a list the strings, the `text` of blocks, and what has none as JSON.
+fn push_lines(out: &mut String, content: &Value) {
+    let Value::Array(blocks) = content else {
+        return out.push_str(content.as_str().unwrap_or_default());
+    };
+    for (place, block) in blocks.iter().enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        match block.as_str().or_else(|| block["text"].as_str()) {
+            Some(text) => out.push_str(text),
+            // Writing to a string does not fail.
+            None => drop(write!(out, "{block}")),
+        }
+    }
+}
+
 /// Adds `text` with `&`, `<` and `>` as entities; quotes stay (PT-4, B-6).
 pub fn escape_into(out: &mut String, text: &str) {
     let mut rest = text;
@@ -288,6 +334,21 @@ pub fn escape_into(out: &mut String, text: &str) {
         rest = &rest[at + 1..];
     }
     out.push_str(rest);
+}
+
+/// Adds `text` escaped and on one line: each run of white space becomes one space, and those at the ends go.
+pub fn escape_line_into(out: &mut String, text: &str) {
+    for (place, word) in text.split_whitespace().enumerate() {
+        if place > 0 {
+            out.push(' ');
+        }
+        escape_into(out, word);
+    }
+}
+
+/// The first line of `text` that says something, trimmed; empty when none does.
+pub fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default().trim_end()
 }
 
 #[cfg(test)]
@@ -310,6 +371,29 @@ mod tests {
             writer.finish().as_str(),
             "<role>code-bot_2 3 &lt;/role&gt; &amp; more"
         );
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        let text = OperatorText::from_operator_directory("\n  <a>\t&\n\n b \r\nc");
+        let mut writer = SystemWriter::new();
+        writer.operator_line(&text);
+        assert_eq!(writer.finish().as_str(), "&lt;a&gt; &amp; b c");
+        assert_eq!(text.first_line().as_str(), "<a>\t&");
+        assert_eq!(first_line(" \n "), "");
+    }
+
+    #[test]
+    fn only_system_messages_become_system_text() {
+        use crate::protocol::message::Fields;
+        let blocks = serde_json::json!(["a", {"type": "text", "text": "b"}, {"type": "x"}]);
+        let mut writer = SystemWriter::new();
+        writer.system(&"first ".into());
+        writer.system_message(&Message::new(Fields::new(Kind::System, blocks)));
+        for kind in [Kind::Human, Kind::Ai, Kind::Tool, Kind::Chat] {
+            writer.system_message(&Message::new(Fields::new(kind, "no")));
+        }
+        assert_eq!(writer.finish().as_str(), "first a\nb\n{\"type\":\"x\"}");
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Warning {
     ThreadStale,
     /// A lead agent was asked for a model that the runtime does not have; the default model stands in (MD-1).
     ModelUnknown,
+    /// A setting of the model was void beside another one, and was left out (MD-9).
+    ModelSettingVoid,
     /// A lead agent was asked to think with a model that cannot (MD-5).
     ThinkingUnsupported,
     /// The model is not this user's to use; another stands in (MD-2).
@@ -29,8 +31,12 @@ pub enum Warning {
     ContextWins,
     /// A skill's SKILL.md cannot be used, and was left out (SKL-4).
     SkillSkipped,
+    /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
+    SkillFlawed,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
+    OriginalContentReplaced,
 }
 
 impl Warning {
@@ -43,6 +49,7 @@ impl Warning {
             Warning::HostCallDeadline => "host_call_deadline",
             Warning::ThreadStale => "thread_stale",
             Warning::ModelUnknown => "model_unknown",
+            Warning::ModelSettingVoid => "model_setting_void",
             Warning::ThinkingUnsupported => "thinking_unsupported",
             Warning::ModelReplaced => "model_replaced",
             Warning::AuthorizationFailed => "authorization_failed",
@@ -50,7 +57,9 @@ impl Warning {
             Warning::ToolUnavailable => "tool_unavailable",
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
+            Warning::SkillFlawed => "skill_flawed",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::OriginalContentReplaced => "original_content_replaced",
         }
     }
 }

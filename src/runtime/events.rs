@@ -16,6 +16,7 @@ use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
+use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
 use crate::state::update::{StateUpdate, Write};
 
@@ -60,6 +61,11 @@ impl RunEvents {
                 custom: request.streams(StreamMode::Custom),
             },
         }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// The queue, if anybody listens.

@@ -1,5 +1,6 @@
 //! Runs machines: the facade that the C boundary talks to, and everything that waits.
 
+mod assembly;
 mod calls;
 mod driver;
 mod events;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use self::assembly::Assembly;
 pub use self::queue::Wakeup;
 pub use self::sync::{Answer, Wait};
 
@@ -38,15 +40,11 @@ use self::run::RunShared;
 use self::sync::{block_on, lock};
 use self::thread::{OpenThread, ThreadServices, busy, decode_update};
 use self::worker::RunTask;
-use crate::adapters::host_tool::HostTool;
 use crate::adapters::system_clock::{FixedClock, SystemClock};
-use crate::agent::assembly::AssemblyParts;
-use crate::middleware;
 use crate::ports::checkpoint::DynCheckpointStore;
 use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
-use crate::ports::tool::DynTool;
-use crate::protocol::config::{AssemblyConfig, ModelRef, QueueConfig, RuntimeConfig};
+use crate::protocol::config::{ModelRef, QueueConfig, RuntimeConfig};
 use crate::protocol::decode::{from_text, from_value, tagged};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
@@ -55,6 +53,7 @@ use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, Thre
 use crate::protocol::time::Timestamp;
 use crate::state::channels::Channel;
 use crate::state::update::{StateUpdate, Write};
+use crate::tools::arguments::ArgumentChecks;
 
 /// A runtime: configuration, store, models, capacity, and whatever runs.
 #[derive(Clone)]
@@ -65,6 +64,7 @@ struct Inner {
     services: Arc<ThreadServices>,
     models: HashMap<String, ModelEntry>,
     jitter: Jitter,
+    checks: Arc<ArgumentChecks>,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
     queues: Mutex<Vec<Weak<queue::Queue>>>,
@@ -125,8 +125,7 @@ impl Runtime {
         json: &str,
         open: impl FnOnce(&RuntimeConfig, bool) -> Result<Arc<dyn DynCheckpointStore>, Error>,
     ) -> Result<Runtime, Error> {
-        let config: RuntimeConfig = from_text(json)?;
-        config.validate()?;
+        let config = RuntimeConfig::read(json, &|name| std::env::var(name).ok())?;
         let testing = config.testing.clone().unwrap_or_default();
         let clock: Arc<dyn Clock> = match testing.clock.as_deref().and_then(Timestamp::parse) {
             Some(time) => Arc::new(FixedClock(time)),
@@ -142,10 +141,12 @@ impl Runtime {
                 ids: Ids::new(testing.ids),
             }),
             models: config
+                .app
                 .models
                 .into_iter()
                 .map(|model| (model.name, model.model))
                 .collect(),
+            checks: Arc::default(),
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,
                 None => Jitter::Random,
@@ -267,44 +268,6 @@ impl Runtime {
         // With workers the last run to leave does the rest.
     }
 
-    /// `fawn_assembly_new`.
-    ///
-    /// # Errors
-    /// Those of decoding and of [`AssemblyConfig::validate`]; `UnknownModel`, `AssemblyInvalid`, `Closed`.
-    pub fn new_assembly(&self, json: &str) -> Result<Assembly, Error> {
-        self.check_open()?;
-        let config: AssemblyConfig = from_text(json)?;
-        config.validate()?;
-        let chain = model_chain::chain(&config.model, &self.0.models, self.0.jitter)
-            .map_err(|error| error.below("/model"))?;
-        let needs_host = chain.needs_host || !config.tools.is_empty();
-        let tools = config
-            .tools
-            .into_iter()
-            .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
-        self.compose(AssemblyParts {
-            model: chain.model,
-            system_prompt: config.system_prompt.as_ref().map(Into::into),
-            tools: tools.collect(),
-            middleware: middleware::compose(&middleware::ChainInputs::default()),
-            recursion_limit: config.recursion_limit,
-            needs_host,
-        })
-    }
-
-    /// An assembly of parts that live in this process. For Rust code: tests and benchmarks.
-    ///
-    /// # Errors
-    /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
-    pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
-        self.check_open()?;
-        let assembly = crate::agent::assembly::Assembly::new(parts)?;
-        Ok(Assembly {
-            runtime: self.clone(),
-            assembly: Arc::new(assembly),
-        })
-    }
-
     /// The model that a configuration stands for, with its retries and fallbacks. For Rust code: tests and benchmarks.
     ///
     /// # Errors
@@ -377,7 +340,7 @@ impl Runtime {
     ) -> Result<Run, Error> {
         self.check_open()?;
         let same = |other: &Runtime| Arc::ptr_eq(&self.0, &other.0);
-        if !same(&assembly.runtime)
+        if !same(assembly.runtime())
             || !same(&thread.runtime)
             || queue.is_some_and(|queue| !same(&queue.runtime))
         {
@@ -636,28 +599,6 @@ fn checked_input(input: Value) -> Result<StateUpdate, Error> {
         }
     }
     Ok(update)
-}
-
-/// An assembly of a runtime.
-#[derive(Clone)]
-pub struct Assembly {
-    runtime: Runtime,
-    assembly: Arc<crate::agent::assembly::Assembly>,
-}
-
-impl Assembly {
-    /// Its runtime.
-    pub fn runtime(&self) -> &Runtime {
-        &self.runtime
-    }
-
-    /// `fawn_assembly_descriptor`: `null` for a bare graph, and what the factory `direct` makes is one.
-    ///
-    /// # Errors
-    /// None so far.
-    pub fn descriptor(&self) -> Result<String, Error> {
-        Ok("null".to_owned())
-    }
 }
 
 /// An open thread of a runtime.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::driver::Driver;
 use super::sync::{Answer, Wait, lock};
+use crate::ports::signals::RunSignals;
 use crate::protocol::error::Error;
 
 /// Whether a run was asked to end, and why.
@@ -26,6 +27,8 @@ pub struct RunShared {
     pub thread_id: Arc<str>,
     /// The switch that every wait of the run looks at.
     pub cancel: CancellationToken,
+    /// What the parts of the agent tell it.
+    pub signals: Arc<RunSignals>,
     cancel_reason: Mutex<CancelReason>,
     /// The thread is free again; the result may still be on its way.
     ended: AtomicBool,
@@ -42,6 +45,7 @@ impl RunShared {
             run_id,
             thread_id,
             cancel: CancellationToken::new(),
+            signals: Arc::new(RunSignals::new()),
             cancel_reason: Mutex::default(),
             ended: AtomicBool::new(false),
             ended_notify: Notify::new(),

@@ -96,6 +96,8 @@ impl RunTask {
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
+                started_at: self.events.now(),
+                signals: self.shared.signals.clone(),
             }),
             host: Arc::new(RunHost {
                 calls: self.calls.clone(),
@@ -124,10 +126,15 @@ impl RunTask {
                 machine.next_step(state, &mut ids)
             });
             inject::point("runtime");
+            if let Some(warnings) = self.shared.signals.take_warnings() {
+                for (warning, message) in warnings.iter() {
+                    self.events.warn(warning, || message.to_owned());
+                }
+            }
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
-                Step::Await(effect) => self.effect(&mut machine, effect).await,
+                Step::Await(effect) => self.effect(&mut machine, effect, &context).await,
                 Step::Save(source) => self.save(&mut machine, source).await,
                 Step::Done(outcome) => return outcome,
             }
@@ -254,13 +261,15 @@ impl RunTask {
         .await
     }
 
-    async fn effect(&self, machine: &mut RunMachine, effect: Effect) {
+    async fn effect(&self, machine: &mut RunMachine, effect: Effect, context: &Arc<RunContext>) {
         match effect {
-            Effect::CallModel(request) => {
+            Effect::CallModel(question) => {
                 let mut sink = SilentSink {
                     events: &self.events,
                 };
-                let call = self.assembly.model.call_boxed(&request, &mut sink);
+                let (request, other) = question.into_request(context.clone());
+                let model = other.map_or_else(|| self.assembly.model.clone(), |it| it.provider);
+                let call = model.call_boxed(&request, &mut sink);
                 let result = tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => None,
@@ -343,6 +352,10 @@ fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> St
         outcome.usage.to_value(),
         reply.as_ref().map_or("null", |message| message.json()),
     );
+    if let Some(reason) = shared.signals.stop_reason() {
+        text.push_str(",\"stop_reason\":");
+        text.push_str(&quote(reason.name()));
+    }
     if let Some(error) = &outcome.error {
         text.push_str(",\"error\":");
         text.push_str(&json!(error.payload()).to_string());
@@ -532,7 +545,10 @@ impl NextTool for ToolChain<'_> {
                     return ToolOutcome::Failed(fault);
                 }
             }
-            entry.tool.call_boxed(invocation).await
+            // Inside the wrappers, so that a tool that panics is a tool that failed to them, too.
+            let guarded = Guarded::new(entry.tool.call_boxed(invocation)).await;
+            guarded
+                .unwrap_or_else(|panic| ToolOutcome::Failed(format!("the tool panicked: {panic}")))
         })
     }
 }

@@ -1,8 +1,16 @@
-//! Skills: folders with a SKILL.md that an agent may read and follow.
+//! Skills: folders with a SKILL.md that an agent may read and follow. Pure: the folders are read by an adapter.
+
+pub mod catalog;
+pub mod describe;
+pub mod parse;
+pub mod policy;
+pub mod scope;
+pub mod slash;
+pub mod validate;
 
 use std::sync::Arc;
 
-use crate::protocol::trust::{Source, SourcedText};
+use crate::protocol::trust::{OperatorText, Source, SourcedText, UntrustedText};
 
 /// Which of the skill folders a skill stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +41,23 @@ impl Category {
         match self {
             Category::Public => Source::Operator,
             Category::Custom | Category::Integrations | Category::Legacy => Source::User,
+        }
+    }
+
+    /// Who may change a skill of this category, in the words that stand beside its description (PR-7).
+    pub const fn mutability(self) -> &'static str {
+        match self {
+            Category::Custom => "[custom, editable]",
+            Category::Legacy => "[legacy, read-only]",
+            Category::Public | Category::Integrations => "[built-in]",
+        }
+    }
+
+    /// A text that stands in a file of this category, or names one.
+    pub fn text(self, text: impl Into<Arc<str>>) -> SourcedText {
+        match self.source() {
+            Source::Operator => SourcedText::Operator(OperatorText::from_operator_directory(text)),
+            _ => SourcedText::Untrusted(UntrustedText::user(text)),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Checks the arguments of a call against the tool's JSON Schema, before the tool sees them.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
 use serde_json::{Map, Value};
 
 use crate::protocol::error::{Error, ErrorCode};
@@ -99,6 +103,68 @@ impl ArgumentCheck {
     }
 }
 
+/// Most schemas that are kept compiled.
+const MAX_KEPT: usize = 4096;
+
+/// Compiled schemas by what they say: compiling one costs far more than a request for an agent should, and requests bring
+/// the same tools again and again.
+#[derive(Debug, Default)]
+pub struct ArgumentChecks {
+    hasher: RandomState,
+    kept: Mutex<HashMap<u64, (Value, Arc<ArgumentCheck>)>>,
+}
+
+impl ArgumentChecks {
+    /// The check of a schema, compiled now if none is kept.
+    ///
+    /// # Errors
+    /// See [`ArgumentCheck::compile`].
+    pub fn check(&self, schema: &Value) -> Result<Arc<ArgumentCheck>, Error> {
+        let mut hasher = self.hasher.build_hasher();
+        hash_value(schema, &mut hasher);
+        let key = hasher.finish();
+        let locked = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, check)) = locked().get(&key)
+            && known == schema
+        {
+            return Ok(check.clone());
+        }
+        let check = Arc::new(ArgumentCheck::compile(schema)?);
+        let mut kept = locked();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(key, (schema.clone(), check.clone()));
+        Ok(check)
+    }
+}
+
+fn hash_value(value: &Value, hasher: &mut impl Hasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => value.hash(hasher),
+        Value::Number(value) => value.hash(hasher),
+        Value::String(text) => text.hash(hasher),
+        Value::Array(list) => {
+            list.len().hash(hasher);
+            list.iter().for_each(|value| hash_value(value, hasher));
+        }
+        // Maps compare without regard to order, so the members are combined without it too.
+        Value::Object(members) => {
+            members.len().hash(hasher);
+            let mut sum = 0_u64;
+            for (name, value) in members {
+                let mut member = std::hash::DefaultHasher::new();
+                name.hash(&mut member);
+                hash_value(value, &mut member);
+                sum = sum.wrapping_add(member.finish());
+            }
+            sum.hash(hasher);
+        }
+    }
+}
+
 #[cfg(all(test, feature = "schema-validation"))]
 mod tests {
     use super::*;
@@ -126,6 +192,21 @@ mod tests {
                 .expect_err("missing")
                 .contains("city")
         );
+    }
+
+    #[test]
+    fn a_schema_is_compiled_once_for_whatever_order_its_members_have() {
+        let checks = ArgumentChecks::default();
+        let one = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": true}});
+        let same = json!({"properties": {"b": true, "a": {"type": "string"}}, "type": "object"});
+        let other = json!({"type": "object", "properties": {"a": {"type": "number"}, "b": true}});
+        let first = checks.check(&one).expect("a schema");
+        assert!(Arc::ptr_eq(&first, &checks.check(&same).expect("a schema")));
+        assert!(!Arc::ptr_eq(
+            &first,
+            &checks.check(&other).expect("a schema")
+        ));
+        assert!(checks.check(&json!({"type": "nothing"})).is_err());
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(super) fn build(_: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
                     },
                 },
                 "required": ["question", "clarification_type"],
-            }),
+            }).into(),
         },
     }))
 }

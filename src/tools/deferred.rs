@@ -106,7 +106,7 @@ pub(super) fn function_schema(spec: &ToolSpec) -> Value {
     let mut schema = Map::new();
     schema.insert("name".into(), spec.name.as_str().into());
     schema.insert("description".into(), spec.description.as_str().into());
-    schema.insert("parameters".into(), spec.parameters.clone());
+    schema.insert("parameters".into(), Value::clone(&spec.parameters));
     Value::Object(schema)
 }
 

@@ -33,7 +33,8 @@ pub(super) fn build(_: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
                     },
                 },
                 "required": ["filepaths"],
-            }),
+            })
+            .into(),
         },
     }))
 }

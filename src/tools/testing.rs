@@ -37,7 +37,7 @@ fn fake(name: &str, description: &str, parameters: Value, origin: ToolOrigin) ->
     let spec = ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        parameters,
+        parameters: parameters.into(),
     };
     Arc::new(Fake { spec, origin })
 }

@@ -9,8 +9,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("state", &["protocol"]),
     ("ports", &["protocol", "state"]),
-    ("prompt", &["protocol", "state", "ports"]),
     ("skills", &["protocol", "state", "ports"]),
+    // A prompt lists skills.
+    ("prompt", &["protocol", "state", "ports", "skills"]),
     (
         "subagents",
         &["protocol", "state", "ports", "prompt", "skills"],

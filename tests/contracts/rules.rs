@@ -128,6 +128,34 @@ fn no_signal_handler_is_installed() {
 }
 
 #[test]
+fn outside_text_cannot_use_a_tag_that_the_library_writes() {
+    // Tags pair, so it is enough to look for those that close; outside of texts Rust has none (PR-1, P1).
+    let mut found = 0;
+    for (file, source, _) in sources() {
+        let end = source.find("#[cfg(test)]").unwrap_or(source.len());
+        for (line, text) in source[..end].lines().enumerate() {
+            if text.trim_start().starts_with("//") {
+                continue;
+            }
+            for (at, _) in text.match_indices("</") {
+                let name: String = text[at + 2..]
+                    .chars()
+                    .take_while(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
+                    .collect();
+                let blocked = fawn::prompt::sanitize::BLOCKED_TAGS.contains(&&*name);
+                assert!(
+                    blocked,
+                    "{file}:{}: </{name}> is not in src/prompt/sanitize.rs::BLOCKED_TAGS",
+                    line + 1
+                );
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 25, "only {found} tags were found");
+}
+
+#[test]
 fn every_file_says_first_what_it_is_for() {
     let folders = ["src", "tests", "benches", "examples", "fuzz"];
     for file in folders.iter().flat_map(|folder| files(folder, ".rs")) {

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 use fawn::agent::assembly::AssemblyParts;
 use fawn::agent::tool_list::{ConfiguredTool, SelfTool, ToolList, ToolListInputs, available_tools};
 use fawn::middleware::Middleware;
-use fawn::middleware::authorization_gate::Authorization;
 use fawn::middleware::clarification::Clarification;
 use fawn::middleware::deferred_tool_filter::DeferredToolFilter;
 use fawn::middleware::mcp_routing::{DEFAULT_TOP_K, RoutePromotion};
-use fawn::ports::authorization::{Authorizer, Principal, Resource, Verdict};
+use fawn::ports::authorization::{Access, Authorizer, Principal, Resource, Verdict};
 use fawn::ports::model::{DeltaSink, ModelError, ModelProvider, ModelReply, ModelRequest};
 use fawn::ports::tool::{
     DynTool, McpOrigin, McpRouting, Tool, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
@@ -53,7 +52,7 @@ fn remote(ran: &Ran, name: &str, keywords: &[&str]) -> Arc<dyn DynTool> {
         spec: ToolSpec {
             name: name.to_owned(),
             description: format!("Does {name}"),
-            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
+            parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}).into(),
         },
         origin: ToolOrigin::Mcp(McpOrigin {
             routing,
@@ -83,7 +82,7 @@ impl ModelProvider for Model {
 }
 
 /// The tools and the chain that the lead agent has for them.
-fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Authorization>) -> AssemblyParts {
+fn lead(tools: &[Arc<dyn DynTool>], access: Option<Access>) -> AssemblyParts {
     let configured: Vec<ConfiguredTool> = tools
         .iter()
         .map(|tool| ConfiguredTool {
@@ -100,7 +99,7 @@ fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Authorization>) -> Ass
         webhook: false,
         non_interactive: false,
         late: Vec::new(),
-        authorization,
+        access,
         deferral: true,
     })
     .expect("a sound list");
@@ -213,7 +212,7 @@ fn xt_8_a_deferred_tool_is_called_only_after_it_was_fetched_from_this_catalog() 
     let schemas = results[1]["content"].as_str().unwrap();
     let schemas: Value = serde_json::from_str(schemas).expect("an array of schemas");
     assert_eq!(schemas[0]["name"], "x");
-    assert_eq!(schemas[0]["parameters"], x.spec().parameters);
+    assert_eq!(schemas[0]["parameters"], *x.spec().parameters);
     assert_eq!(*ran.lock().unwrap(), ["x"]);
 
     // The same catalog later: x is there. Another catalog: it is not, until it is fetched from that one.
@@ -295,7 +294,7 @@ impl Authorizer for NotX {
 fn tl_10_a_call_that_is_not_allowed_is_refused_although_the_tool_is_bound() {
     let ran = Ran::default();
     let tools = [remote(&ran, "x", &["go"]), remote(&ran, "y", &["go"])];
-    let authorization = Authorization {
+    let access = Access {
         authorizer: Arc::new(NotX),
         principal: Principal::default(),
         fail_closed: true,
@@ -311,7 +310,7 @@ fn tl_10_a_call_that_is_not_allowed_is_refused_although_the_tool_is_bound() {
     let thread = thread();
     let (_, messages) = run(
         &thread,
-        lead(&tools, Some(authorization)),
+        lead(&tools, Some(access)),
         replies,
         says_user("go"),
     );

@@ -323,7 +323,7 @@ fn ex_7_return_direct_ends_only_when_every_call_of_the_reply_is_direct() {
             spec: fawn::ports::tool::ToolSpec {
                 name: "d".into(),
                 description: String::new(),
-                parameters: json!({}),
+                parameters: json!({}).into(),
             },
             direct: true,
             run: |_| async { answer("direct") },

@@ -6,14 +6,21 @@
 mod support;
 
 mod aimock;
+mod app_config;
 mod cancels;
+mod contexts;
 mod crash;
 mod faults;
 mod golden;
+mod lead_options;
 mod lead_tools;
 mod llmock;
 mod machine;
+mod model_choice;
+mod prompt;
 mod retry;
 mod runs;
+mod sanitize;
+mod sanitizing;
 
 use support::{host, parts};

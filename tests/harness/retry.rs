@@ -3,13 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware};
-use fawn::ports::model::{ModelRequest, Purpose};
+use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware, ModelQuestion};
 use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 
 use crate::parts::{Log, Noting, ScriptModel, parts, says};
-use crate::support::host::run_context;
 use crate::support::http_server::{
     DONE, Server, Step, chunked_stream, json_answer, send, stop_event, stream_head, text_event,
 };
@@ -481,16 +479,7 @@ fn a_middlewares_question_is_tried_again_too() {
         }
         match context.answer {
             None => Ok(HookOutput::Await(Effect::CallModel(Box::new(
-                ModelRequest {
-                    purpose: Purpose::Middleware,
-                    system: None,
-                    messages: Arc::new(Vec::new().into()),
-                    tools: Arc::new([]),
-                    tool_choice: None,
-                    attempt: 0,
-                    reads: Default::default(),
-                    run: run_context(),
-                },
+                ModelQuestion::new("which title?", None),
             )))),
             Some(EffectAnswer::Model(answer)) => {
                 assert!(answer.is_ok(), "{answer:?}");

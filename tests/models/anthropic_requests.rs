@@ -314,7 +314,7 @@ fn tools_and_the_choice_between_them() {
         ToolSpec {
             name: "f".to_owned(),
             description: String::new(),
-            parameters: Value::Null,
+            parameters: Value::Null.into(),
         },
         tool("g", json!({"properties": {"a": {}}})),
     ]);
@@ -374,4 +374,19 @@ fn tools_and_the_choice_between_them() {
             assert_eq!(body.get("tool_choice").unwrap_or(&Value::Null), &expected);
         }
     }
+}
+
+/// What is no system text of an assembly is the user's, before the transcript; neighbours of one role are one turn (PT-1).
+#[test]
+fn the_data_of_an_assembly_begins_the_first_turn() {
+    let mut request = request(vec![message(Kind::Human, "question")]);
+    request.system = Some("rules".into());
+    request.preamble = Some(message(Kind::Human, "data"));
+    let body = encoded(&config(), &request);
+    assert_eq!(body["system"], "rules");
+    assert_eq!(
+        body["messages"],
+        json!([{"role": "user", "content": [
+            {"type": "text", "text": "data"}, {"type": "text", "text": "question"}]}])
+    );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fawn::adapters::model::openai::encode;
 use fawn::ports::model::{ModelRequest, ToolChoice};
 use fawn::ports::tool::ToolSpec;
-use fawn::protocol::message::{InvalidToolCall, Kind, Message};
+use fawn::protocol::message::{Fields, InvalidToolCall, Kind, Message};
 use fawn::protocol::model::OpenAiConfig;
 use serde_json::{Value, json};
 
@@ -24,6 +24,26 @@ fn encoded(config: &OpenAiConfig, request: &ModelRequest) -> Value {
 /// The `messages` of a request.
 fn wire(messages: Vec<Message>) -> Value {
     encoded(&config(), &request(messages))["messages"].clone()
+}
+
+/// What is no system text of an assembly stands first among the messages, and in no other role (PT-1).
+#[test]
+fn the_data_of_an_assembly_stands_between_the_system_text_and_the_transcript() {
+    let mut request = request(vec![
+        Message::new(Fields::new(Kind::Ai, json!("hello"))),
+        Message::new(Fields::new(Kind::Human, json!("question"))),
+    ]);
+    request.system = Some("rules".into());
+    request.preamble = Some(Message::new(Fields::new(Kind::Human, json!("data"))));
+    assert_eq!(
+        encoded(&config(), &request)["messages"],
+        json!([
+            {"role": "system", "content": "rules"},
+            {"role": "user", "content": "data"},
+            {"role": "assistant", "content": "hello"},
+            {"role": "user", "content": "question"},
+        ])
+    );
 }
 
 /// The whole text, so that order and number forms count as well.
@@ -246,7 +266,7 @@ fn tools_and_the_choice_between_them() {
     request.tools = Arc::new([ToolSpec {
         name: "f".to_owned(),
         description: String::new(),
-        parameters: Value::Null,
+        parameters: Value::Null.into(),
     }]);
     assert_eq!(
         encoded(&config(), &request)["tools"],

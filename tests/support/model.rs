@@ -18,6 +18,7 @@ pub fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Lead,
         system: None,
+        preamble: None,
         messages: Arc::new(messages.into()),
         tools: Arc::new([]),
         tool_choice: None,
@@ -64,7 +65,7 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("What {name} does"),
-        parameters,
+        parameters: parameters.into(),
     }
 }
 

@@ -111,7 +111,7 @@ where
     let spec = ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        parameters: json!({"type": "object"}),
+        parameters: json!({"type": "object"}).into(),
     };
     Arc::new(FnTool {
         spec,
@@ -218,6 +218,8 @@ pub fn parts(model: ScriptModel) -> AssemblyParts {
     AssemblyParts {
         model: Arc::new(model),
         system_prompt: None,
+        data: None,
+        checks: None,
         tools: Vec::new(),
         middleware: Vec::new(),
         recursion_limit: None,

@@ -101,7 +101,8 @@ fn request_json(request: &ModelRequest) -> String {
     text.push_str("{\"system\":");
     text.push_str(&json!(request.system.as_ref().map(SystemText::as_str)).to_string());
     text.push_str(",\"messages\":[");
-    for (place, message) in request.messages.iter().enumerate() {
+    let messages = request.preamble.iter().chain(request.messages.iter());
+    for (place, message) in messages.enumerate() {
         if place > 0 {
             text.push(',');
         }

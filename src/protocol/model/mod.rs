@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod connection;
+mod langchain;
 mod openai;
 mod profile;
 mod retry;
@@ -14,6 +15,8 @@ pub use anthropic::{AnthropicConfig, default_max_tokens};
 #[cfg(feature = "http")]
 pub(crate) use connection::Connection;
 pub use connection::{AuthStyle, TlsConfig};
+pub(crate) use langchain::schemas as langchain_schemas;
+pub use langchain::{LangchainModel, class_names};
 pub use openai::OpenAiConfig;
 pub use profile::{ModelProfile, ModelWishes, settled};
 pub use retry::{MAX_RETRIES, RetryConfig};

@@ -290,7 +290,7 @@ fn tuned<C: DeserializeOwned>(model: &str, mut settings: Map<String, Value>) -> 
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::*;
-    use crate::protocol::config::NamedModel;
+    use crate::protocol::named_model::NamedModel;
 
     fn named(members: Value) -> Result<NamedModel, Error> {
         let mut whole = json!({"name": "n", "model": "m", "api_key": "sk-1"});

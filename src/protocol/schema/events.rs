@@ -230,6 +230,19 @@ pub const EVENT_TYPES: &[EventType] = &[
         },
     },
     EventType {
+        name: "agent_assembled",
+        about: "The factory \"lead\" has assembled an agent, to queues that subscribed to \"runtime\".",
+        data: || {
+            object(
+                json!({
+                    "descriptor": {"description": "What the agent turned out to be (schema assembly_descriptor).", "type": "object"},
+                    "metadata": {"description": "What runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more.", "type": "object"},
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
         name: "run_end",
         about: "The last event of a run: its result.",
         data: run_result,
@@ -299,6 +312,10 @@ pub fn run_result() -> Value {
                 "type": ["object", "null"],
             },
             "error": {"description": "An error object; only with the status error.", "type": "object"},
+            "stop_reason": {
+                "description": "Which limit ended the run early, though it succeeded; there only when one did.",
+                "enum": ["loop_capped", "token_capped", "safety_capped", "subagent_limit_capped", "model_length_capped"],
+            },
             "cancel_reason": {
                 "description": "Why it was cancelled; only with the status interrupted.",
                 "type": ["string", "null"],

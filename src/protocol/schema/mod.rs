@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use self::answers as answer;
 use self::events::{event, run_result};
-use super::config::{AssemblyConfig, QueueConfig, RuntimeConfig};
+use super::assembly::AssemblyConfig;
+use super::config::{QueueConfig, RuntimeConfig};
 use super::decode::from_text;
 use super::error::{Error, ErrorCode};
 use super::json::parse;

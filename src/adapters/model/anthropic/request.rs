@@ -178,7 +178,7 @@ impl Serialize for WireTool<'_> {
         if !self.0.description.is_empty() {
             map.serialize_entry("description", &self.0.description)?;
         }
-        match &self.0.parameters {
+        match &*self.0.parameters {
             Value::Object(schema) if schema.contains_key("type") => {
                 map.serialize_entry("input_schema", schema)?;
             }

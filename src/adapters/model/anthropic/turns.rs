@@ -78,6 +78,9 @@ pub(super) fn turns(request: &ModelRequest) -> Conversation<'_> {
             .and_then(text),
     );
     let mut turns: Vec<Turn<'_>> = Vec::new();
+    if let Some(preamble) = &request.preamble {
+        push(&mut turns, Role::User, content(&preamble.fields().content));
+    }
     let messages = &request.messages;
     for (position, message) in messages.iter().enumerate() {
         let fields = message.fields();

@@ -97,6 +97,13 @@ impl Serialize for Messages<'_> {
         if let Some(system) = self.request.system.as_ref().map(SystemText::as_str) {
             list.serialize_element(&json_role("system", system))?;
         }
+        if let Some(preamble) = &self.request.preamble {
+            list.serialize_element(&WireMessage {
+                fields: preamble.fields(),
+                later: messages,
+                replay_reasoning: self.replay_reasoning,
+            })?;
+        }
         for (position, message) in messages.iter().enumerate() {
             if message.kind() != Kind::Remove {
                 list.serialize_element(&WireMessage {
@@ -312,7 +319,7 @@ impl Serialize for WireTool<'_> {
                 if !self.0.description.is_empty() {
                     map.serialize_entry("description", &self.0.description)?;
                 }
-                match &self.0.parameters {
+                match &*self.0.parameters {
                     parameters @ Value::Object(_) => {
                         map.serialize_entry("parameters", parameters)?;
                     }

@@ -1,0 +1,314 @@
+//! Run options of a lead agent: what `configurable` and `context` ask for, bounded and typed (RC-2 to RC-7).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::sections::{Sections, is_truthy};
+use super::selection::AgentSelection;
+use crate::protocol::agent_record::AgentRecord;
+use crate::protocol::app_config::{AppConfig, MAX_RUNNING_SUBAGENTS, MAX_TOTAL_SUBAGENTS};
+use crate::protocol::config::{DEFAULT_RECURSION_LIMIT, MAX_RECURSION_LIMIT};
+use crate::protocol::decode::wrong_type;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::pointer_token;
+use crate::protocol::warning::{Warning, Warnings};
+
+/// The channel whose requests come from outside.
+const WEBHOOK_CHANNEL: &str = "github";
+
+/// How a request is answered: whether somebody is there to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InteractionMode {
+    /// Somebody is.
+    Interactive,
+    /// Nobody, and the agent goes on by itself.
+    Autonomous,
+    /// The request came from another service.
+    Webhook,
+    /// The request came from a timetable.
+    Scheduled,
+}
+
+impl InteractionMode {
+    /// All of them.
+    pub const ALL: &'static [InteractionMode] = &[
+        InteractionMode::Interactive,
+        InteractionMode::Autonomous,
+        InteractionMode::Webhook,
+        InteractionMode::Scheduled,
+    ];
+
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            InteractionMode::Interactive => "interactive",
+            InteractionMode::Autonomous => "autonomous",
+            InteractionMode::Webhook => "webhook",
+            InteractionMode::Scheduled => "scheduled",
+        }
+    }
+}
+
+/// Secrets of one request for its skills, by name. Debug output shows the names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct RequestSecrets(BTreeMap<String, String>);
+
+impl RequestSecrets {
+    /// The secret of this name.
+    pub fn expose(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+impl fmt::Debug for RequestSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What a run of a lead agent is asked to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeadOptions {
+    /// Which agent, and for whom.
+    pub selection: AgentSelection,
+    /// The model that the request names. The agent's own is not looked at here.
+    pub requested_model: Option<String>,
+    /// The model to look for: the request's, else the agent's (RC-3).
+    pub wanted_model: Option<String>,
+    /// Whether the model is to think, before it is known whether it can (RC-2).
+    pub thinking_enabled: bool,
+    /// How hard the model is to think (RC-2).
+    pub reasoning_effort: Option<String>,
+    /// `is_plan_mode` as it was given, for descriptors (AD-21); false where it was not.
+    pub plan_mode: Value,
+    /// Whether the agent keeps a list of what is to do.
+    pub is_plan_mode: bool,
+    /// Whether subagents are asked for and the agent may have any (RC-4).
+    pub subagent_enabled: bool,
+    /// Most `task` calls in one reply, 1 to 64.
+    pub max_concurrent_subagents: u64,
+    /// Most `task` calls in one run, 1 to 50.
+    pub max_total_subagents: u64,
+    /// Whether `non_interactive` is set.
+    pub non_interactive: bool,
+    /// The channel that the request came by.
+    pub channel_name: Option<String>,
+    /// How the request is answered.
+    pub interaction_mode: InteractionMode,
+    /// Whether a question to the user is answered by a hint to go on (MW-CLA-3).
+    pub disable_clarification: bool,
+    /// Secrets for skills.
+    pub secrets: RequestSecrets,
+}
+
+impl LeadOptions {
+    /// Reads the options of a request. `agent` is the record of the custom agent, none for the lead agent itself and for
+    /// bootstrap. Members that are not known here are somebody else's and are not looked at.
+    ///
+    /// Where the reference cannot take null, null counts as absent.
+    ///
+    /// # Errors
+    /// `WrongType` or `OutOfRange` at the member, in whichever section it stands.
+    pub fn resolve(
+        sections: Sections<'_>,
+        selection: AgentSelection,
+        app: &AppConfig,
+        agent: Option<&AgentRecord>,
+    ) -> Result<(LeadOptions, Warnings), Error> {
+        let mut warnings = Warnings::new();
+        if sections.are_both_given() {
+            warnings.add(
+                Warning::ContextWins,
+                "configurable and context were both given; where both have a member, context's counts",
+            );
+        }
+        let requested_model = requested_model(sections)?;
+        let own_model = agent.and_then(|agent| agent.model.clone());
+        let may_delegate = agent.is_none_or(|agent| {
+            let allowed = agent.allowed_subagents.as_ref();
+            allowed.is_none_or(|names| !names.is_empty())
+        });
+        let plan_mode = sections.get("is_plan_mode");
+        let channel_name = sections.text("channel_name")?;
+        let non_interactive = sections.is_set("non_interactive");
+        // Of the runtime's context alone: it is not an option of the agent.
+        let disable_clarification = sections
+            .in_context("disable_clarification")
+            .is_some_and(|member| is_truthy(member.value));
+        let is_webhook = channel_name.as_deref() == Some(WEBHOOK_CHANNEL);
+        let options = LeadOptions {
+            wanted_model: requested_model
+                .clone()
+                .or(own_model.filter(|model| !model.is_empty())),
+            requested_model,
+            thinking_enabled: match sections.get("thinking_enabled") {
+                Some(member) => is_truthy(member.value),
+                None => agent
+                    .and_then(|agent| agent.thinking_enabled)
+                    .unwrap_or(true),
+            },
+            reasoning_effort: match sections.get("reasoning_effort") {
+                Some(member) => member.text()?,
+                None => agent
+                    .and_then(|agent| agent.reasoning_effort)
+                    .map(|effort| effort.name().to_owned()),
+            },
+            is_plan_mode: plan_mode.is_some_and(|member| is_truthy(member.value)),
+            plan_mode: plan_mode.map_or(Value::Bool(false), |member| member.value.clone()),
+            subagent_enabled: sections.is_set("subagent_enabled") && may_delegate,
+            max_concurrent_subagents: {
+                let capacity = app.subagent_runtime.max_running;
+                let most = capacity.clamp(1, MAX_RUNNING_SUBAGENTS);
+                sections.bounded("max_concurrent_subagents", capacity, most)?
+            },
+            max_total_subagents: sections.bounded(
+                "max_total_subagents",
+                app.subagents.max_total_per_run,
+                MAX_TOTAL_SUBAGENTS,
+            )?,
+            interaction_mode: match interaction_mode(sections)? {
+                Some(mode) => mode,
+                None if non_interactive => InteractionMode::Scheduled,
+                None if is_webhook => InteractionMode::Webhook,
+                None if disable_clarification => InteractionMode::Autonomous,
+                None => InteractionMode::Interactive,
+            },
+            non_interactive,
+            channel_name,
+            disable_clarification,
+            secrets: secrets(sections)?,
+            selection,
+        };
+        Ok((options, warnings))
+    }
+
+    /// Whether the request came by a channel from outside, whose agents do not change themselves (TL-5).
+    pub fn is_webhook(&self) -> bool {
+        self.channel_name.as_deref() == Some(WEBHOOK_CHANNEL)
+    }
+
+    /// Whether the agent has no tool to ask the user with (TL-6).
+    pub fn withholds_clarification(&self) -> bool {
+        self.non_interactive || self.interaction_mode != InteractionMode::Interactive
+    }
+
+    /// What is recorded of the run's options (EP-15). `model` is the model that was chosen, `thinking` whether it thinks.
+    pub fn run_metadata(
+        &self,
+        agent: Option<&AgentRecord>,
+        model: &str,
+        thinking: bool,
+    ) -> Map<String, Value> {
+        let names = |list: Option<&Vec<String>>| list.map(|names| Value::from(names.clone()));
+        let or_null = |value: Option<Value>| value.unwrap_or(Value::Null);
+        let skills = match (self.selection.is_bootstrap, agent) {
+            (true, _) => Some(vec!["bootstrap".to_owned()]),
+            (false, agent) => agent.and_then(|agent| agent.skills.clone()),
+        };
+        let skills = skills.map(|mut names| {
+            names.sort_unstable();
+            names
+        });
+        let name = self.selection.agent_name.as_ref();
+        let name = name.map_or("default", |name| name.as_str());
+        let effort = self.reasoning_effort.as_deref();
+        let subagents = agent.and_then(|agent| agent.allowed_subagents.as_ref());
+        let groups = agent.and_then(|agent| agent.tool_groups.as_ref());
+        let metadata: [(&str, Value); 10] = [
+            ("agent_name", name.into()),
+            ("model_name", model.into()),
+            ("thinking_enabled", thinking.into()),
+            ("reasoning_effort", or_null(effort.map(Value::from))),
+            ("is_plan_mode", self.is_plan_mode.into()),
+            ("subagent_enabled", self.subagent_enabled.into()),
+            ("tool_groups", or_null(names(groups))),
+            ("available_skills", or_null(names(skills.as_ref()))),
+            ("allowed_subagents", or_null(names(subagents))),
+            (
+                "memory_enabled",
+                agent.is_none_or(|agent| agent.memory_enabled).into(),
+            ),
+        ];
+        metadata
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+}
+
+/// The first of `model_name` and `model` that says something (RC-3), looked at in the merged sections.
+fn requested_model(sections: Sections<'_>) -> Result<Option<String>, Error> {
+    for name in ["model_name", "model"] {
+        if let Some(member) = sections.get(name)
+            && is_truthy(member.value)
+        {
+            return member.text();
+        }
+    }
+    Ok(None)
+}
+
+fn interaction_mode(sections: Sections<'_>) -> Result<Option<InteractionMode>, Error> {
+    let Some(member) = sections.get("interaction_mode") else {
+        return Ok(None);
+    };
+    let Some(name) = member.text()? else {
+        return Ok(None);
+    };
+    let mut modes = InteractionMode::ALL.iter();
+    match modes.find(|mode| mode.name() == name) {
+        Some(mode) => Ok(Some(*mode)),
+        None => {
+            let names: Vec<&str> = InteractionMode::ALL
+                .iter()
+                .map(|mode| mode.name())
+                .collect();
+            Err(Error {
+                code: ErrorCode::UnknownVariant,
+                ..member.refused(format!(
+                    "interaction_mode must be one of {}",
+                    names.join(", ")
+                ))
+            })
+        }
+    }
+}
+
+/// The values are never part of an error.
+fn secrets(sections: Sections<'_>) -> Result<RequestSecrets, Error> {
+    let Some(member) = sections.in_context("secrets") else {
+        return Ok(RequestSecrets::default());
+    };
+    let members = match member.value {
+        Value::Null => return Ok(RequestSecrets::default()),
+        Value::Object(members) => members,
+        _ => return Err(member.wrong("an object")),
+    };
+    let mut secrets = BTreeMap::new();
+    for (name, value) in members {
+        let Value::String(secret) = value else {
+            let path = format!("{}/{}", member.path(), pointer_token(name));
+            return Err(wrong_type(value, "text").below(&path));
+        };
+        secrets.insert(name.clone(), secret.clone());
+    }
+    Ok(RequestSecrets(secrets))
+}
+
+/// The steps of a run (RC-7): what is asked for, within the configuration's bound; what is no whole number from 1 counts as
+/// not asked for.
+pub fn recursion_limit(asked: Option<&Value>, app: &AppConfig) -> u32 {
+    let most = app.max_recursion_limit.unwrap_or(MAX_RECURSION_LIMIT);
+    let asked = asked
+        .and_then(Value::as_u64)
+        .filter(|steps| *steps > 0)
+        .unwrap_or(u64::from(DEFAULT_RECURSION_LIMIT));
+    u32::try_from(asked).unwrap_or(u32::MAX).min(most)
+}

@@ -1,0 +1,222 @@
+//! Which messages a person wrote, which the framework put there for the model, and the text of a content.
+
+use serde_json::{Map, Value};
+
+use crate::protocol::message::{Fields, Kind, Message};
+use crate::state::python::truthy_member;
+
+/// Hides a message from whoever shows the thread to a person.
+pub(super) const HIDDEN: &str = "hide_from_ui";
+/// Marks what `DynamicContext` injected.
+pub(super) const REMINDER: &str = "dynamic_context_reminder";
+/// Name of a message that stands for a summary.
+pub(super) const SUMMARY: &str = "summary";
+
+/// A human message that the model sees and nobody is shown.
+pub(super) fn hidden_human(name: &str, content: String) -> Message {
+    let mut fields = Fields::new(Kind::Human, content);
+    fields.name = Some(name.to_owned());
+    fields.additional_kwargs.insert(HIDDEN.into(), true.into());
+    Message::new(fields)
+}
+
+/// Whether `DynamicContext` injected the message. Only what might be is decoded: most messages of a thread are not.
+pub(super) fn is_reminder(message: &Message) -> bool {
+    matches!(message.kind(), Kind::Human | Kind::System)
+        && message.json().contains(REMINDER)
+        && truthy_member(&message.fields().additional_kwargs, REMINDER).is_some()
+}
+
+/// Whether a person wrote the message as a request: not hidden, or the answer to a question that the agent asked (HP-5).
+pub(super) fn is_genuine(message: &Message) -> bool {
+    if message.kind() != Kind::Human {
+        return false;
+    }
+    let fields = message.fields();
+    fields.name.as_deref() != Some(SUMMARY)
+        && (truthy_member(&fields.additional_kwargs, HIDDEN).is_none()
+            || is_response(fields.additional_kwargs.get("human_input_response")))
+}
+
+/// Whether a person wrote the message and is shown it (HP-4).
+pub(super) fn is_real(message: &Message) -> bool {
+    if message.kind() != Kind::Human {
+        return false;
+    }
+    let fields = message.fields();
+    fields.name.as_deref() != Some(SUMMARY)
+        && truthy_member(&fields.additional_kwargs, HIDDEN).is_none()
+}
+
+/// Whether this is the answer to a question that the agent asked (HP-5).
+fn is_response(response: Option<&Value>) -> bool {
+    let Some(Value::Object(response)) = response else {
+        return false;
+    };
+    let filled = |name: &str| {
+        let text = response.get(name).and_then(Value::as_str);
+        text.is_some_and(|text| !text.trim().is_empty())
+    };
+    let is = |name: &str, text: &str| response.get(name).and_then(Value::as_str) == Some(text);
+    let answers = is("response_kind", "text")
+        || is("response_kind", "option") && response.get("option_id").is_some_and(Value::is_string);
+    response.get("version").and_then(Value::as_i64) == Some(1)
+        && is("kind", "human_input_response")
+        && ["source", "request_id", "value"].into_iter().all(filled)
+        && answers
+}
+
+/// The text of a content: a string as it is; of a list the strings and the `text` of blocks that are not empty, on lines of
+/// their own (HP-6).
+pub(super) fn content_lines(content: &Value) -> String {
+    let Value::Array(items) = content else {
+        return content.as_str().unwrap_or_default().to_owned();
+    };
+    let texts = items.iter().filter_map(|item| match item {
+        Value::String(text) => Some(text.as_str()),
+        item => item.get("text").and_then(Value::as_str),
+    });
+    let filled: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    filled.join("\n")
+}
+
+/// What the person wrote, before other middlewares added to it (HP-6).
+pub(super) fn original_text(fields: &Fields) -> String {
+    let original = |kwargs: &Map<String, Value>| {
+        Some(kwargs.get("original_user_content")?.as_str()?.to_owned())
+    };
+    original(&fields.additional_kwargs).unwrap_or_else(|| content_lines(&fields.content))
+}
+
+/// The first `max_chars` characters (B-4).
+pub(super) fn first_chars(text: &str, max_chars: usize) -> &str {
+    match text.char_indices().nth(max_chars) {
+        Some((at, _)) => &text[..at],
+        None => text,
+    }
+}
+
+/// The last `max_chars` characters (B-4).
+pub(super) fn last_chars(text: &str, max_chars: usize) -> &str {
+    match max_chars.checked_sub(1) {
+        None => "",
+        Some(before) => match text.char_indices().rev().nth(before) {
+            Some((at, _)) => &text[at..],
+            None => text,
+        },
+    }
+}
+
+/// At most `cap` characters: the first two thirds of the cap, a mark, and the end; without room for an end, the beginning
+/// alone (HP-3).
+pub(super) fn bounded(text: &str, cap: usize) -> String {
+    const MARK: &str = "\n...\n";
+    let head = 2 * cap / 3;
+    let tail = cap.saturating_sub(head + MARK.len());
+    if first_chars(text, cap).len() == text.len() {
+        text.to_owned()
+    } else if tail == 0 {
+        first_chars(text, cap).to_owned()
+    } else {
+        format!(
+            "{}{MARK}{}",
+            first_chars(text, head),
+            last_chars(text, tail)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn human(kwargs: Value) -> Message {
+        let mut fields = Fields::new(Kind::Human, "x");
+        fields.additional_kwargs = kwargs.as_object().cloned().unwrap_or_default();
+        Message::new(fields)
+    }
+
+    #[test]
+    fn hp_5_hidden_messages_are_genuine_only_as_answers() {
+        let response = json!({
+            "version": 1, "kind": "human_input_response", "source": "s", "request_id": "r", "value": "v",
+            "response_kind": "text",
+        });
+        let with = |name: &str, value: Value| {
+            let mut changed = response.clone();
+            changed[name] = value;
+            is_genuine(&human(
+                json!({"hide_from_ui": true, "human_input_response": changed}),
+            ))
+        };
+        assert!(is_genuine(&human(json!({"hide_from_ui": false}))));
+        assert!(!is_genuine(&human(json!({"hide_from_ui": true}))));
+        assert!(with("version", json!(1)));
+        for (name, value) in [
+            ("version", json!(2)),
+            ("version", json!(true)),
+            ("kind", json!("x")),
+            ("source", json!(" ")),
+            ("value", json!(1)),
+            ("response_kind", json!("option")),
+        ] {
+            assert!(!with(name, value), "{name}");
+        }
+        let mut option = response.clone();
+        option["response_kind"] = json!("option");
+        option["option_id"] = json!("o");
+        let option = json!({"hide_from_ui": true, "human_input_response": option});
+        assert!(is_genuine(&human(option)));
+        let mut summary = Fields::new(Kind::Human, "x");
+        summary.name = Some("summary".into());
+        assert!(!is_genuine(&Message::new(summary)));
+        assert!(!is_genuine(&Message::new(Fields::new(Kind::Ai, "x"))));
+    }
+
+    #[test]
+    fn hp_6_content_is_text_by_lines() {
+        let blocks =
+            json!(["a", "", {"type": "text", "text": "b"}, {"type": "image"}, {"text": ""}]);
+        assert_eq!(content_lines(&blocks), "a\nb");
+        let mut fields = Fields::new(Kind::Human, blocks);
+        assert_eq!(original_text(&fields), "a\nb");
+        let kwargs = &mut fields.additional_kwargs;
+        kwargs.insert("original_user_content".into(), "mine".into());
+        assert_eq!(original_text(&fields), "mine");
+    }
+
+    #[test]
+    fn hp_3_text_is_bounded_in_characters() {
+        assert_eq!(bounded("äöü", 3), "äöü");
+        assert_eq!(
+            bounded(&"ä".repeat(30), 18),
+            format!("{}\n...\nä", "ä".repeat(12))
+        );
+        assert_eq!(bounded("0123456789", 5), "01234");
+        assert_eq!(bounded("0123456789", 0), "");
+        assert_eq!(
+            (
+                last_chars("aäo", 2),
+                last_chars("aäo", 9),
+                last_chars("a", 0)
+            ),
+            ("äo", "aäo", "")
+        );
+    }
+
+    #[test]
+    fn a_flag_that_only_stands_in_the_text_marks_no_reminder() {
+        assert!(is_reminder(&human(
+            json!({"dynamic_context_reminder": true})
+        )));
+        assert!(!is_reminder(&human(
+            json!({"dynamic_context_reminder": false})
+        )));
+        let mut fields = Fields::new(Kind::Human, "dynamic_context_reminder");
+        assert!(!is_reminder(&Message::new(fields.clone())));
+        fields.kind = Kind::Ai;
+        assert!(!is_reminder(&Message::new(fields)));
+    }
+}

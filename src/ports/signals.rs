@@ -1,0 +1,68 @@
+//! What the parts of an agent tell a run besides what they write to its thread.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::protocol::run::StopReason;
+use crate::protocol::warning::{Warning, Warnings};
+
+/// Signals of one run: why it stopped early, and warnings on their way to the host.
+#[derive(Debug, Default)]
+pub struct RunSignals {
+    stop_reason: Mutex<Option<StopReason>>,
+    has_warnings: AtomicBool,
+    warnings: Mutex<Warnings>,
+}
+
+impl RunSignals {
+    /// Nothing was said yet.
+    pub fn new() -> Self {
+        RunSignals::default()
+    }
+
+    /// Notes that a limit ended the run, in place of what was noted before (MC-8).
+    pub fn stop(&self, reason: StopReason) {
+        *locked(&self.stop_reason) = Some(reason);
+    }
+
+    /// Notes that a limit ended the run, unless something was noted before.
+    pub fn stop_unless_stopped(&self, reason: StopReason) {
+        locked(&self.stop_reason).get_or_insert(reason);
+    }
+
+    /// What was noted.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        *locked(&self.stop_reason)
+    }
+
+    /// Warns the host. `message` holds no secrets.
+    pub fn warn(&self, warning: Warning, message: impl Into<String>) {
+        locked(&self.warnings).add(warning, message);
+        self.has_warnings.store(true, Ordering::Release);
+    }
+
+    /// The warnings since the last call, for the driver.
+    pub fn take_warnings(&self) -> Option<Warnings> {
+        let some = self.has_warnings.swap(false, Ordering::AcqRel);
+        some.then(|| std::mem::take(&mut *locked(&self.warnings)))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mc_8_the_last_guard_counts_except_one_that_only_fills_in() {
+        let signals = RunSignals::new();
+        signals.stop_unless_stopped(StopReason::ModelLengthCapped);
+        signals.stop(StopReason::LoopCapped);
+        signals.stop(StopReason::TokenCapped);
+        signals.stop_unless_stopped(StopReason::ModelLengthCapped);
+        assert_eq!(signals.stop_reason(), Some(StopReason::TokenCapped));
+    }
+}

@@ -1,0 +1,443 @@
+//! Configuration of an assembly: which factory composes the agent, and what it is given.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+
+use super::config::{ModelRef, check_recursion_limit};
+use super::decode::{carry, from_value, wrong_type};
+use super::error::{Error, ErrorCode};
+use super::host_tool::HostToolConfig;
+use super::json::pointer_token;
+use super::trust::OperatorText;
+
+/// Configuration of an assembly, told apart by `factory`.
+#[derive(Clone, Debug)]
+pub enum AssemblyConfig {
+    /// `custom`, and what no factory is named for: exactly what is given.
+    Custom(CustomConfig),
+    /// `direct`: plain arguments and features.
+    Direct(Box<DirectConfig>),
+    /// `lead`: the lead agent with its descriptor.
+    Lead(Box<LeadConfig>),
+    /// `lead_graph`: the lead agent as a bare graph.
+    LeadGraph(Box<LeadConfig>),
+}
+
+/// Names of the factories, as `factory` has them.
+pub const FACTORY_NAMES: &[&str] = &["custom", "direct", "lead", "lead_graph"];
+
+impl AssemblyConfig {
+    /// Checks bounds and contradictions that the types do not hold.
+    ///
+    /// # Errors
+    /// `OutOfRange`, `Conflict` or `Unsupported` at the member at fault.
+    pub fn validate(&self) -> Result<(), Error> {
+        match self {
+            AssemblyConfig::Custom(config) => config.validate(),
+            AssemblyConfig::Direct(config) => config.validate(),
+            AssemblyConfig::Lead(config) | AssemblyConfig::LeadGraph(config) => config.validate(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for AssemblyConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        decode(Value::deserialize(deserializer)?).map_err(|error| carry(&error))
+    }
+}
+
+fn decode(value: Value) -> Result<AssemblyConfig, Error> {
+    let Value::Object(mut members) = value else {
+        return Err(wrong_type(&value, "an object"));
+    };
+    let factory = match members.shift_remove("factory") {
+        None => "custom".to_owned(),
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(wrong_type(&other, "text").below("/factory")),
+    };
+    let rest = Value::Object(members);
+    match factory.as_str() {
+        "custom" => from_value(rest).map(AssemblyConfig::Custom),
+        "direct" => from_value(rest).map(|config| AssemblyConfig::Direct(Box::new(config))),
+        "lead" => from_value(rest).map(|config| AssemblyConfig::Lead(Box::new(config))),
+        "lead_graph" => from_value(rest).map(|config| AssemblyConfig::LeadGraph(Box::new(config))),
+        other => {
+            let known: Vec<String> = FACTORY_NAMES.iter().map(|n| format!("{n:?}")).collect();
+            Err(Error::at(
+                ErrorCode::UnknownVariant,
+                "/factory",
+                format!("{other:?} is not one of {}", known.join(", ")),
+            ))
+        }
+    }
+}
+
+impl JsonSchema for AssemblyConfig {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AssemblyConfig".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let variant = |name: &str, schema: schemars::Schema, about: &str| {
+            let mut schema = schema.to_value();
+            schema["properties"]["factory"] = json!({"const": name, "description": about});
+            if name != "custom" {
+                match schema["required"].as_array_mut() {
+                    Some(required) => required.push("factory".into()),
+                    None => schema["required"] = json!(["factory"]),
+                }
+            }
+            schema
+        };
+        let custom = CustomConfig::json_schema(generator);
+        let direct = DirectConfig::json_schema(generator);
+        let lead = LeadConfig::json_schema(generator);
+        schemars::json_schema!({
+            "oneOf": [
+                variant("custom", custom, "Exactly what is given; the default."),
+                variant("direct", direct, "Plain arguments and features."),
+                variant("lead", lead.clone(), "The lead agent, with its descriptor."),
+                variant("lead_graph", lead, "The lead agent as a bare graph: its descriptor is null."),
+            ],
+        })
+    }
+}
+
+/// An agent given outright: model, system text, tools and middleware, and nothing else.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CustomConfig {
+    /// The model.
+    pub model: ModelRef,
+    /// System text, as it is.
+    #[serde(default)]
+    pub system_prompt: Option<OperatorText>,
+    /// Tools that the host runs.
+    #[serde(default)]
+    pub tools: Vec<HostToolConfig>,
+    /// The chain, outermost first. Default: `["dangling_tool_call"]`, which repairs what a cancelled run left open.
+    #[serde(default)]
+    pub middleware: Option<Vec<MiddlewareConfig>>,
+    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    pub recursion_limit: Option<u32>,
+}
+
+impl CustomConfig {
+    fn validate(&self) -> Result<(), Error> {
+        check_model(&self.model)?;
+        check_recursion_limit(self.recursion_limit)?;
+        check_tools(&self.tools)
+    }
+}
+
+/// An agent of plain arguments: no configuration file, no prompt of ours (FA-1).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectConfig {
+    /// The model.
+    pub model: ModelRef,
+    /// Name of the agent. Default `default`.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// System text, as it is.
+    #[serde(default)]
+    pub system_prompt: Option<OperatorText>,
+    /// Tools that the host runs. They win over the factory's own of the same name.
+    #[serde(default)]
+    pub tools: Vec<HostToolConfig>,
+    /// What the agent is made of besides. Not together with `middleware`.
+    #[serde(default)]
+    pub features: Option<Features>,
+    /// Full takeover: this chain, outermost first, instead of the factory's.
+    #[serde(default)]
+    pub middleware: Option<Vec<MiddlewareConfig>>,
+    /// Middleware in addition to the factory's. Not together with `middleware`.
+    #[serde(default)]
+    pub extra_middleware: Vec<ExtraMiddleware>,
+    /// Whether the agent keeps a list of todos.
+    #[serde(default)]
+    pub plan_mode: bool,
+    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    pub recursion_limit: Option<u32>,
+}
+
+impl DirectConfig {
+    /// FA-2, in its order: features beside a takeover, then extras beside it, then the rest.
+    fn validate(&self) -> Result<(), Error> {
+        if self.middleware.is_some() && self.features.is_some() {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/features",
+                "\"middleware\" is the whole chain, so \"features\" has nothing to add; give one of them",
+            ));
+        }
+        if self.middleware.is_some() && !self.extra_middleware.is_empty() {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/extra_middleware",
+                "\"middleware\" is the whole chain, so \"extra_middleware\" has no place; give one of them",
+            ));
+        }
+        check_model(&self.model)?;
+        check_recursion_limit(self.recursion_limit)?;
+        check_tools(&self.tools)
+    }
+}
+
+/// What `direct` makes an agent of (FA-3). Each is `false`, `true`, or an object of settings.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Features {
+    /// Thread directories, uploads and the sandbox. Default true.
+    #[serde(default)]
+    pub sandbox: Option<Feature>,
+    /// Memory. Default false.
+    #[serde(default)]
+    pub memory: Option<Feature>,
+    /// Compaction of long threads; needs settings. Default false.
+    #[serde(default)]
+    pub summarization: Option<Feature>,
+    /// Delegation to subagents. Default false.
+    #[serde(default)]
+    pub subagent: Option<Feature>,
+    /// Looking at images. Default false.
+    #[serde(default)]
+    pub vision: Option<Feature>,
+    /// Titles for new threads. Default false.
+    #[serde(default)]
+    pub auto_title: Option<Feature>,
+    /// A guard of tool calls; needs settings. Default false.
+    #[serde(default)]
+    pub guardrail: Option<Feature>,
+    /// Breaking loops of repeated calls. Default true.
+    #[serde(default)]
+    pub loop_detection: Option<Feature>,
+    /// A limit of tokens. Default false. `true` is a limit that is on, with the default amount.
+    #[serde(default)]
+    pub token_budget: Option<Feature>,
+}
+
+/// Whether an agent has something, and with which settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Feature {
+    /// It has not.
+    Off,
+    /// It has, with the default settings.
+    On,
+    /// It has, with these settings.
+    With(Map<String, Value>),
+}
+
+impl<'de> Deserialize<'de> for Feature {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Bool(false) => Ok(Feature::Off),
+            Value::Bool(true) => Ok(Feature::On),
+            Value::Object(settings) => Ok(Feature::With(settings)),
+            other => Err(carry(&wrong_type(&other, "true, false or an object"))),
+        }
+    }
+}
+
+impl JsonSchema for Feature {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Feature".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Whether an agent has something; an object holds its settings.",
+            "anyOf": [{"type": "boolean"}, {"type": "object"}],
+        })
+    }
+}
+
+/// A middleware by name, with settings if it takes some.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MiddlewareConfig {
+    /// Name in the chain.
+    pub name: String,
+    /// Its settings.
+    pub settings: Map<String, Value>,
+}
+
+impl MiddlewareConfig {
+    fn decode(value: Value) -> Result<Self, Error> {
+        match value {
+            Value::String(name) => Ok(MiddlewareConfig {
+                name,
+                settings: Map::new(),
+            }),
+            Value::Object(mut settings) => match settings.shift_remove("name") {
+                Some(Value::String(name)) => Ok(MiddlewareConfig { name, settings }),
+                Some(other) => Err(wrong_type(&other, "text").below("/name")),
+                None => Err(Error::at(
+                    ErrorCode::MissingMember,
+                    "/name",
+                    "\"name\" is missing: which middleware it is",
+                )),
+            },
+            other => Err(wrong_type(
+                &other,
+                "the name of a middleware, or an object with it",
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for MiddlewareConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        MiddlewareConfig::decode(Value::deserialize(deserializer)?).map_err(|error| carry(&error))
+    }
+}
+
+impl JsonSchema for MiddlewareConfig {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "MiddlewareConfig".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A middleware by name; an object has its settings beside the name.",
+            "anyOf": [
+                {"type": "string"},
+                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+            ],
+        })
+    }
+}
+
+/// A middleware in addition to those of a factory, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExtraMiddleware {
+    /// The middleware.
+    pub middleware: MiddlewareConfig,
+    /// Right inside of (after) the middleware of this name.
+    pub after: Option<String>,
+    /// Right outside of (before) the middleware of this name.
+    pub before: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for ExtraMiddleware {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let decoded = || {
+            let mut value = Value::deserialize(deserializer)?;
+            let mut anchor = |name: &str| match value
+                .as_object_mut()
+                .and_then(|members| members.shift_remove(name))
+            {
+                None | Some(Value::Null) => Ok(None),
+                Some(Value::String(text)) => Ok(Some(text)),
+                Some(other) => {
+                    let at = format!("/{}", pointer_token(name));
+                    Err(carry(&wrong_type(&other, "text").below(&at)))
+                }
+            };
+            let (after, before) = (anchor("after")?, anchor("before")?);
+            Ok(ExtraMiddleware {
+                middleware: MiddlewareConfig::decode(value).map_err(|error| carry(&error))?,
+                after,
+                before,
+            })
+        };
+        decoded()
+    }
+}
+
+impl JsonSchema for ExtraMiddleware {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ExtraMiddleware".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification.",
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "after": {"description": "Right after the middleware of this name.", "type": ["string", "null"]},
+                        "before": {"description": "Right before the middleware of this name.", "type": ["string", "null"]},
+                    },
+                    "required": ["name"],
+                },
+            ],
+        })
+    }
+}
+
+/// The lead agent, as the runtime's configuration and the options of a request make it.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeadConfig {
+    /// Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`.
+    #[serde(default)]
+    pub configurable: Map<String, Value>,
+    /// Options by key as well, and facts about the request; they win over `configurable` (RC-1).
+    #[serde(default)]
+    pub context: Map<String, Value>,
+    /// `lead_agent`, or the name of a custom agent (RC-8).
+    #[serde(default)]
+    pub assistant_id: Option<String>,
+    /// Tools that the host runs for this agent, besides those of the configuration.
+    #[serde(default)]
+    pub tools: Vec<HostToolConfig>,
+    /// Facts about the build that runs, for the descriptor.
+    #[serde(default)]
+    pub build: BuildFacts,
+    /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    pub recursion_limit: Option<u32>,
+}
+
+impl LeadConfig {
+    fn validate(&self) -> Result<(), Error> {
+        check_recursion_limit(self.recursion_limit)?;
+        check_tools(&self.tools)
+    }
+}
+
+/// Facts about the build that runs; no part of an agent's fingerprint (AD-22, AD-25).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BuildFacts {
+    /// Digest of the image. Default `unknown`.
+    #[serde(default)]
+    pub image_digest: Option<String>,
+    /// Commit of the sources. Default `unknown`.
+    #[serde(default)]
+    pub git_commit: Option<String>,
+}
+
+fn check_model(model: &ModelRef) -> Result<(), Error> {
+    match model {
+        ModelRef::Inline(model) => model.validate().map_err(|error| error.below("/model")),
+        ModelRef::Named(_) => Ok(()),
+    }
+}
+
+fn check_tools(tools: &[HostToolConfig]) -> Result<(), Error> {
+    for (place, tool) in tools.iter().enumerate() {
+        let at = format!("/tools/{place}");
+        tool.validate().map_err(|error| error.below(&at))?;
+        if tools[..place]
+            .iter()
+            .any(|earlier| earlier.name == tool.name)
+        {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                format!("{at}/name"),
+                format!("a second tool is named {:?}", tool.name),
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Assemblies of a runtime: what each factory is given, and what comes out.
+
+use std::sync::Arc;
+
+use serde_json::Map;
+
+use super::{Runtime, model_chain};
+use crate::adapters::host_tool::HostTool;
+use crate::agent::assembly::AssemblyParts;
+use crate::agent::direct;
+use crate::middleware::Middleware;
+use crate::ports::tool::DynTool;
+use crate::protocol::assembly::{AssemblyConfig, MiddlewareConfig};
+use crate::protocol::config::ModelRef;
+use crate::protocol::decode::from_text;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::host_tool::HostToolConfig;
+use crate::protocol::trust::OperatorText;
+
+/// An assembly of a runtime.
+#[derive(Clone)]
+pub struct Assembly {
+    runtime: Runtime,
+    pub(super) assembly: Arc<crate::agent::assembly::Assembly>,
+}
+
+impl Assembly {
+    /// Its runtime.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// `fawn_assembly_descriptor`: `null` for a bare graph, and what the factory `direct` makes is one.
+    ///
+    /// # Errors
+    /// None so far.
+    pub fn descriptor(&self) -> Result<String, Error> {
+        Ok("null".to_owned())
+    }
+}
+
+/// What a host composes itself.
+struct Given {
+    model: ModelRef,
+    system_prompt: Option<OperatorText>,
+    tools: Vec<HostToolConfig>,
+    middleware: Vec<Arc<dyn Middleware>>,
+    recursion_limit: Option<u32>,
+}
+
+impl Runtime {
+    /// `fawn_assembly_new`.
+    ///
+    /// # Errors
+    /// Those of decoding and of [`AssemblyConfig::validate`]; `UnknownModel`, `AssemblyInvalid`, `Closed`.
+    pub fn new_assembly(&self, json: &str) -> Result<Assembly, Error> {
+        self.check_open()?;
+        let config: AssemblyConfig = from_text(json)?;
+        config.validate()?;
+        match config {
+            AssemblyConfig::Custom(config) => {
+                let middleware = match &config.middleware {
+                    Some(chain) => direct::given(chain).map_err(|error| error.below("/middleware")),
+                    None => direct::given(&[MiddlewareConfig {
+                        name: "dangling_tool_call".to_owned(),
+                        settings: Map::new(),
+                    }]),
+                };
+                self.compose_given(Given {
+                    model: config.model,
+                    system_prompt: config.system_prompt,
+                    tools: config.tools,
+                    middleware: middleware?,
+                    recursion_limit: config.recursion_limit,
+                })
+            }
+            AssemblyConfig::Direct(config) => {
+                let middleware = direct::chain(&config)?;
+                self.compose_given(Given {
+                    model: config.model,
+                    system_prompt: config.system_prompt,
+                    tools: config.tools,
+                    middleware,
+                    recursion_limit: config.recursion_limit,
+                })
+            }
+            AssemblyConfig::Lead(_) | AssemblyConfig::LeadGraph(_) => Err(Error::at(
+                ErrorCode::Unsupported,
+                "/factory",
+                "the lead agent is not available in this version",
+            )),
+        }
+    }
+
+    /// A bare graph of what the host composed itself.
+    fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
+        let chain = model_chain::chain(&given.model, &self.0.models, self.0.jitter)
+            .map_err(|error| error.below("/model"))?;
+        let needs_host = chain.needs_host || !given.tools.is_empty();
+        let tools = given
+            .tools
+            .into_iter()
+            .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
+        self.compose(AssemblyParts {
+            model: chain.model,
+            system_prompt: given.system_prompt.as_ref().map(Into::into),
+            data: None,
+            tools: tools.collect(),
+            middleware: given.middleware,
+            recursion_limit: given.recursion_limit,
+            needs_host,
+            checks: Some(self.0.checks.clone()),
+        })
+    }
+
+    /// An assembly of parts that live in this process. For Rust code: tests and benchmarks.
+    ///
+    /// # Errors
+    /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
+    pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
+        self.check_open()?;
+        let assembly = crate::agent::assembly::Assembly::new(parts)?;
+        Ok(Assembly {
+            runtime: self.clone(),
+            assembly: Arc::new(assembly),
+        })
+    }
+}
