@@ -85,7 +85,7 @@ fn in_process(runtime: &Runtime) -> Assembly {
     parts.tools = vec![tool("get_weather", |_| async {
         answer("18 degrees, clear")
     })];
-    parts.middleware = fawn::middleware::compose(&Default::default());
+    parts.middleware = vec![fawn::middleware::dangling_tool_call::new()];
     runtime.compose(parts).expect("an assembly")
 }
 

@@ -796,11 +796,21 @@ result<status> done_by(Call call) noexcept {
 [[nodiscard]] inline result<buffer> try_messages_convert(std::string_view json) noexcept {
     return detail::answer_of([&](fawn_buf* out) { return fawn_messages_convert(json.data(), json.size(), out); });
 }
+/// Tells what makes the agent of one descriptor another than that of the other (schema "descriptor_pair").
+[[nodiscard]] inline result<buffer> try_descriptor_diff(std::string_view json) noexcept {
+    return detail::answer_of([&](fawn_buf* out) { return fawn_descriptor_diff(json.data(), json.size(), out); });
+}
+/// Draws a descriptor as a Mermaid flowchart.
+[[nodiscard]] inline result<buffer> try_descriptor_diagram(std::string_view json) noexcept {
+    return detail::answer_of([&](fawn_buf* out) { return fawn_descriptor_diagram(json.data(), json.size(), out); });
+}
 
 #if FAWN_HPP_EXCEPTIONS
 [[nodiscard]] inline buffer describe(std::string_view topic) { return unwrap(try_describe(topic)); }
 [[nodiscard]] inline buffer reduce(std::string_view channel, std::string_view json) { return unwrap(try_reduce(channel, json)); }
 [[nodiscard]] inline buffer messages_convert(std::string_view json) { return unwrap(try_messages_convert(json)); }
+[[nodiscard]] inline buffer descriptor_diff(std::string_view json) { return unwrap(try_descriptor_diff(json)); }
+[[nodiscard]] inline buffer descriptor_diagram(std::string_view json) { return unwrap(try_descriptor_diagram(json)); }
 #endif
 
 /// Configuration, store, capacity. The others belong to one.

@@ -77,6 +77,32 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+func TestDescriptorsAreComparedAndDrawn(t *testing.T) {
+	agent := func(model string) fawn.Object {
+		return fawn.Object{
+			"namespace": "deerflow", "agent_name": "a", "effective_model": model, "model_parameters": fawn.Object{},
+			"thinking_enabled": false, "reasoning_effort": nil, "base_prompt_hash": "p", "tools": []any{}, "middlewares": []any{},
+			"deferred_tool_names": []any{}, "enabled_skills": []any{}, "effective_policies": fawn.Object{},
+		}
+	}
+	diff, err := fawn.DiffDescriptors(fawn.Object{"before": agent("fast"), "after": agent("slow")})
+	if err != nil || !strings.Contains(string(diff), `"what":"model_changed"`) {
+		t.Errorf("%s, %v", diff, err)
+	}
+	_, err = fawn.DiffDescriptors(fawn.Object{"before": nil, "after": agent("m")})
+	var refused *fawn.Error
+	if !errors.As(err, &refused) || !errors.Is(err, fawn.ErrWrongType) || refused.Path != "/before" {
+		t.Errorf("%v", err)
+	}
+	drawn, err := fawn.DrawDescriptor(agent("m"))
+	if err != nil || !strings.HasPrefix(string(drawn), `{"mermaid":"flowchart TD\n`) {
+		t.Errorf("%s, %v", drawn, err)
+	}
+	if _, err := fawn.DrawDescriptor(nil); !errors.Is(err, fawn.ErrMissingMember) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestTheLibraryAboutItself(t *testing.T) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+`).MatchString(fawn.Version()) || fawn.ABIVersion() != 1 {
 		t.Errorf("version %s, ABI %d", fawn.Version(), fawn.ABIVersion())

@@ -1,4 +1,4 @@
-// The library about itself, and state without a runtime.
+// The library about itself, and state and descriptors without a runtime.
 
 package fawn
 
@@ -41,4 +41,24 @@ func ConvertMessages(document any) (json.RawMessage, error) {
 		return nil, err
 	}
 	return answer(cabi.MessagesConvert(text))
+}
+
+// DiffDescriptors tells what makes the agent of one descriptor another than that of the other. The document is
+// {"before": D, "after": D}, each as [Assembly.Descriptor] answered it, now or in another version. The answer (schema
+// "descriptor_diff") has the changes as data and in words; "same" says whether the fingerprints are equal.
+func DiffDescriptors(document any) (json.RawMessage, error) {
+	text, err := encode(document)
+	if err != nil {
+		return nil, err
+	}
+	return answer(cabi.DescriptorDiff(text))
+}
+
+// DrawDescriptor draws the agent of a descriptor as a Mermaid flowchart: {"mermaid": "flowchart TD ..."}.
+func DrawDescriptor(descriptor any) (json.RawMessage, error) {
+	text, err := encode(descriptor)
+	if err != nil {
+		return nil, err
+	}
+	return answer(cabi.DescriptorDiagram(text))
 }

@@ -2,9 +2,12 @@
 
 import type {
   AssemblyConfig,
+  AssemblyDescriptor,
   CallAnswer,
   ConvertAnswer,
   ConvertInput,
+  DescriptorDiff,
+  DescriptorPair,
   ErrorObject,
   EventObject,
   HostToolConfig,
@@ -279,6 +282,15 @@ export function reduceText(channel: JsonText, input: ReduceInput | JsonText): st
 /** Brings messages into canonical form. */
 export function convertMessages(input: ConvertInput | JsonText): ConvertAnswer;
 export function convertMessagesText(input: ConvertInput | JsonText): string;
+/**
+ * Tells what makes the agent of one descriptor another than that of the other. Each is what `Assembly.descriptor` answered, now
+ * or in another version.
+ */
+export function diffDescriptors(pair: DescriptorPair | JsonText): DescriptorDiff;
+export function diffDescriptorsText(pair: DescriptorPair | JsonText): string;
+/** Draws the agent of a descriptor as a Mermaid flowchart. */
+export function drawDescriptor(descriptor: AssemblyDescriptor | JsonText): string;
+export function drawDescriptorText(descriptor: AssemblyDescriptor | JsonText): string;
 
 declare const fawn: {
   Runtime: typeof Runtime;
@@ -297,5 +309,9 @@ declare const fawn: {
   reduceText: typeof reduceText;
   convertMessages: typeof convertMessages;
   convertMessagesText: typeof convertMessagesText;
+  diffDescriptors: typeof diffDescriptors;
+  diffDescriptorsText: typeof diffDescriptorsText;
+  drawDescriptor: typeof drawDescriptor;
+  drawDescriptorText: typeof drawDescriptorText;
 };
 export default fawn;

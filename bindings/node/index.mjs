@@ -18,5 +18,9 @@ export const {
   reduceText,
   convertMessages,
   convertMessagesText,
+  diffDescriptors,
+  diffDescriptorsText,
+  drawDescriptor,
+  drawDescriptorText,
 } = fawn;
 export default fawn;

@@ -57,6 +57,8 @@ pub struct Assembly {
     pub recursion_limit: u32,
     /// Whether a run needs a queue.
     pub needs_host: bool,
+    data: Option<Arc<str>>,
+    own_tools: Vec<Arc<dyn DynTool>>,
     tools: Vec<ToolEntry>,
     by_name: HashMap<String, usize>,
     middleware: Vec<Arc<dyn Middleware>>,
@@ -85,7 +87,7 @@ impl Assembly {
         let checks = checks.unwrap_or_default();
         let mut by_name = HashMap::new();
         let mut entries = Vec::with_capacity(tools.len());
-        let own = tools.into_iter().enumerate();
+        let own = tools.iter().cloned().enumerate();
         let own = own.map(|(place, tool)| (format!("/tools/{place}"), tool));
         // AD-13: what the middlewares bring comes after the agent's own, in the order of the chain.
         let brought = middleware.iter().enumerate().flat_map(|(place, part)| {
@@ -148,6 +150,8 @@ impl Assembly {
             model,
             system_prompt,
             preamble: data.as_deref().map(data_message),
+            data,
+            own_tools: tools,
             tool_specs: entries
                 .iter()
                 .map(|entry| entry.tool.spec().clone())
@@ -174,6 +178,21 @@ impl Assembly {
         self.hooks[hook as usize]
             .get(position)
             .map(|place| &self.middleware[*place])
+    }
+
+    /// The chain, outermost first.
+    pub fn middleware(&self) -> &[Arc<dyn Middleware>] {
+        &self.middleware
+    }
+
+    /// The agent's own tools, in order; those that middlewares bring are not among them.
+    pub fn own_tools(&self) -> &[Arc<dyn DynTool>] {
+        &self.own_tools
+    }
+
+    /// Text of the data message.
+    pub fn data(&self) -> Option<&str> {
+        self.data.as_deref()
     }
 
     /// The middlewares that wrap model calls, outermost first.

@@ -8,64 +8,61 @@ use serde_json::{Map, Value, json};
 
 use super::sections::Sections;
 use super::selection::AgentSelection;
-pub use crate::ports::authorization::Access;
-use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
+use crate::ports::authorization::{Access, Authorizer, Principal, Resource, Verdict};
 use crate::protocol::app_config::{
     AccessPolicy, Allowed, AppConfig, AuthorizationLists, AuthorizationProviderConfig, RoleConfig,
 };
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::warning::{Warning, Warnings};
 
-impl Access {
-    /// The access of a request, none where nobody is asked. `lists` are those of the assembly; they hold besides the
-    /// provider of the section, so that an assembly can only narrow what the application allows.
-    ///
-    /// # Errors
-    /// `MissingMember` at `/authorization/provider` when authorization is on and there is nobody to ask; `WrongType` at a
-    /// member of the request that says who it is for.
-    pub fn of_request(
-        app: &AppConfig,
-        lists: Option<&AuthorizationLists>,
-        sections: Sections<'_>,
-        selection: &AgentSelection,
-    ) -> Result<Option<Access>, Error> {
-        let section = &app.authorization;
-        let mut providers: Vec<Arc<dyn Authorizer>> = Vec::new();
-        if section.enabled {
-            match &section.provider {
-                Some(AuthorizationProviderConfig::Roles(roles)) => {
-                    let rbac = RoleAuthorizer::new(roles.clone(), &section.default_role);
-                    providers.push(Arc::new(
-                        rbac.map_err(|error| error.below("/authorization"))?,
-                    ));
-                }
-                Some(AuthorizationProviderConfig::Lists(lists)) => {
-                    providers.push(Arc::new(ListAuthorizer::new(lists.clone())));
-                }
-                None => {}
-            }
-        }
-        if let Some(lists) = lists {
-            providers.push(Arc::new(ListAuthorizer::new(lists.clone())));
-        }
-        let authorizer: Arc<dyn Authorizer> = match (providers.pop(), providers.pop()) {
-            (None, _) if section.enabled => {
-                return Err(Error::at(
-                    ErrorCode::MissingMember,
-                    "/authorization/provider",
-                    "authorization is on, and neither the configuration nor the assembly says who is asked",
+/// The access of a request, none where nobody is asked. `lists` are those of the assembly; they hold besides the
+/// provider of the section, so that an assembly can only narrow what the application allows.
+///
+/// # Errors
+/// `MissingMember` at `/authorization/provider` when authorization is on and there is nobody to ask; `WrongType` at a
+/// member of the request that says who it is for.
+pub fn access_of_request(
+    app: &AppConfig,
+    lists: Option<&AuthorizationLists>,
+    sections: Sections<'_>,
+    selection: &AgentSelection,
+) -> Result<Option<Access>, Error> {
+    let section = &app.authorization;
+    let mut providers: Vec<Arc<dyn Authorizer>> = Vec::new();
+    if section.enabled {
+        match &section.provider {
+            Some(AuthorizationProviderConfig::Roles(roles)) => {
+                let rbac = RoleAuthorizer::new(roles.clone(), &section.default_role);
+                providers.push(Arc::new(
+                    rbac.map_err(|error| error.below("/authorization"))?,
                 ));
             }
-            (None, _) => return Ok(None),
-            (Some(only), None) => only,
-            (Some(inner), Some(outer)) => Arc::new(Both { outer, inner }),
-        };
-        Ok(Some(Access {
-            authorizer,
-            principal: principal(sections, selection, &section.default_role)?,
-            fail_closed: section.fail_closed,
-        }))
+            Some(AuthorizationProviderConfig::Lists(lists)) => {
+                providers.push(Arc::new(ListAuthorizer::new(lists.clone())));
+            }
+            None => {}
+        }
     }
+    if let Some(lists) = lists {
+        providers.push(Arc::new(ListAuthorizer::new(lists.clone())));
+    }
+    let authorizer: Arc<dyn Authorizer> = match (providers.pop(), providers.pop()) {
+        (None, _) if section.enabled => {
+            return Err(Error::at(
+                ErrorCode::MissingMember,
+                "/authorization/provider",
+                "authorization is on, and neither the configuration nor the assembly says who is asked",
+            ));
+        }
+        (None, _) => return Ok(None),
+        (Some(only), None) => only,
+        (Some(inner), Some(outer)) => Arc::new(Both { outer, inner }),
+    };
+    Ok(Some(Access {
+        authorizer,
+        principal: principal(sections, selection, &section.default_role)?,
+        fail_closed: section.fail_closed,
+    }))
 }
 
 /// On whose behalf an agent works (MD-3). A role that nobody knows is kept; an empty one gives way to `default_role`.

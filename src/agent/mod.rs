@@ -2,11 +2,18 @@
 
 pub mod assembly;
 pub mod authorization;
+pub mod descriptor;
+pub mod descriptor_diagram;
+pub mod descriptor_diff;
 pub mod direct;
+pub mod lead;
 pub mod machine;
+pub mod memory_policy;
 pub mod model_choice;
+pub mod model_parameters;
 pub mod options;
 pub mod sections;
 pub mod selection;
 pub mod step;
+pub mod subagent_scope;
 pub mod tool_list;

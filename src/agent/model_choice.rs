@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Number, Value, json};
 
-use super::authorization::{Access, stranger};
-use crate::ports::authorization::{Resource, Verdict};
+use super::authorization::stranger;
+use crate::ports::authorization::{Access, Resource, Verdict};
 use crate::protocol::agent_record::AgentModelSettings;
 use crate::protocol::config::{ModelConfig, ModelRef};
 use crate::protocol::error::{Error, ErrorCode};

@@ -75,6 +75,12 @@ impl<'a> Sections<'a> {
         member("configurable", self.configurable, name)
     }
 
+    /// Where a member stands; `otherwise` where it does not.
+    pub fn path_of(&self, name: &str, otherwise: &str) -> String {
+        let member = self.get(name).filter(|member| !member.value.is_null());
+        member.map_or_else(|| otherwise.to_owned(), |member| member.path())
+    }
+
     /// Whether both sections say something (RC-8).
     pub(super) fn are_both_given(&self) -> bool {
         !self.configurable.is_empty() && !self.context.is_empty()

@@ -5,8 +5,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::authorization::{Access, filter_tools};
+use super::authorization::filter_tools;
 use crate::middleware::authorization_gate::AuthorizationGate;
+use crate::ports::authorization::Access;
 use crate::ports::tool::DynTool;
 use crate::protocol::error::Error;
 use crate::protocol::warning::{Warning, Warnings};
@@ -64,7 +65,7 @@ pub struct ToolListInputs<'a> {
 /// The tools of an agent.
 pub struct ToolList {
     /// What the agent is bound to: the authorised tools, `tool_search` if there is one, the late ones (TL-9). Names are
-    /// unique. The hints of the prompt are made from these (TL-19).
+    /// unique.
     pub bound: Vec<Arc<dyn DynTool>>,
     /// What is deferred, if anything is.
     pub deferred: Option<DeferredTools>,
@@ -108,18 +109,11 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     for tool in inputs.late {
         candidates.add(tool, &mut warnings);
     }
-    let names: Vec<&str> = candidates
-        .tools
-        .iter()
-        .map(|tool| tool.spec().name.as_str())
-        .collect();
-    let (allowed, denials) = filter_tools(inputs.access.as_ref(), &names);
-    warnings.extend(denials);
+    let allowed = authorised(&candidates.tools, inputs.access.as_ref(), &mut warnings);
 
-    let allowed: HashSet<String> = allowed.into_iter().collect();
     let (mut bound, mut late) = (Vec::new(), Vec::new());
-    for (place, tool) in candidates.tools.into_iter().enumerate() {
-        match allowed.contains(&tool.spec().name) {
+    for (place, (tool, allowed)) in candidates.tools.into_iter().zip(allowed).enumerate() {
+        match allowed {
             true if place < early => bound.push(tool),
             true => late.push(tool),
             false => {}
@@ -204,15 +198,25 @@ fn left_out(tool: &dyn DynTool, warnings: &mut Warnings) {
     );
 }
 
+/// Which of the tools the user may have: the first layer of authorization (TL-8).
+fn authorised(
+    tools: &[Arc<dyn DynTool>],
+    access: Option<&Access>,
+    warnings: &mut Warnings,
+) -> Vec<bool> {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let (kept, found) = filter_tools(access, &names);
+    warnings.extend(found);
+    let kept: HashSet<String> = kept.into_iter().collect();
+    names.iter().map(|name| kept.contains(*name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::ports::authorization::{Authorizer, Principal, Resource, Verdict};
-    use crate::prompt::routing_hints;
     use crate::protocol::error::ErrorCode;
-    use crate::tools::testing::{host, mcp, mcp_with, routed};
+    use crate::tools::testing::{host, mcp};
 
     fn grouped(group: &str, tool: Arc<dyn DynTool>) -> ConfiguredTool {
         ConfiguredTool {
@@ -436,15 +440,9 @@ mod tests {
             };
             available_tools(inputs).expect("a sound list")
         };
-        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "a"]), true));
+        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "stranger", "a"]), true));
         assert_eq!(names(&list), ["a", "m", "describe_skill"]);
         assert!(warnings.is_empty() && list.gate.is_some());
-        let (list, _) = with(only(Ok(vec!["a", "stranger"]), true));
-        assert_eq!(
-            names(&list),
-            [""; 0],
-            "an answer to another question is none"
-        );
         let (list, _) = with(only(Ok(Vec::new()), false));
         assert_eq!(names(&list), [""; 0], "P7: nothing allowed is nothing");
         let (list, warnings) = with(only(Err("down"), true));
@@ -504,33 +502,5 @@ mod tests {
         assert_eq!(error.code, ErrorCode::AssemblyInvalid);
         let (list, _) = available_tools(inputs_of(&taken[..1])).expect("nothing to defer");
         assert_eq!(names(&list)[0], "tool_search");
-    }
-
-    #[test]
-    fn tl_19_hints_are_of_authorised_tools_by_priority_and_name() {
-        let tools = [
-            grouped("", routed("b", 5, &["x"])),
-            grouped("", routed("a", 5, &["y"])),
-            grouped("", routed("top", 9, &["z"])),
-            grouped("", routed("denied", 99, &["w"])),
-            grouped("", mcp_with("plain", "", json!({}))),
-        ];
-        for deferral in [false, true] {
-            let access = only(Ok(vec!["b", "a", "top", "plain"]), true);
-            let inputs = ToolListInputs {
-                access,
-                deferral,
-                ..inputs(&tools)
-            };
-            let (list, _) = available_tools(inputs).expect("a sound list");
-            let is_deferred = |name: &str| list.deferred.as_ref().is_some_and(|all| all.has(name));
-            let hints = routing_hints(&list.bound, is_deferred);
-            let of: Vec<_> = hints
-                .iter()
-                .map(|hint| (hint.tool.as_str(), hint.deferred))
-                .collect();
-            assert_eq!(of, [("top", deferral), ("a", deferral), ("b", deferral)]);
-            assert_eq!(hints[0].keywords, ["z"]);
-        }
     }
 }

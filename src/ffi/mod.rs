@@ -31,6 +31,8 @@ pub mod bytes;
 
 pub mod reduce;
 
+pub mod descriptor;
+
 pub mod runtime;
 
 pub mod assembly;

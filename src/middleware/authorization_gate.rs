@@ -83,10 +83,9 @@ impl AuthorizationGate {
                 ))
             }
             Err(why) => {
-                let follows = if *fail_closed {
-                    "it was not made"
-                } else {
-                    "it was made"
+                let follows = match fail_closed {
+                    true => "it was not made",
+                    false => "it was made",
                 };
                 let message =
                     format!("the call of {shown:?} could not be authorized ({why}); {follows}");
@@ -138,11 +137,11 @@ impl Middleware for AuthorizationGate {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::super::testing::called;
+    use std::sync::Arc;
+
     use super::*;
     use crate::ports::authorization::Authorizer;
     use crate::tools::testing::{call, run_with};
@@ -184,12 +183,12 @@ mod tests {
             user_id: "ann".to_owned(),
             ..Principal::default()
         };
-        let access = Access {
+        let authorization = Access {
             authorizer: Arc::new(Rules),
             principal,
             fail_closed,
         };
-        AuthorizationGate::new(access, has_own_search)
+        AuthorizationGate::new(authorization, has_own_search)
     }
 
     #[test]

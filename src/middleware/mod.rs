@@ -5,19 +5,32 @@
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
 pub mod authorization_gate;
+mod bounded;
+mod call_set;
 pub mod clarification;
-mod dangling_tool_call;
+pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
 pub mod input_sanitization;
-mod kept_calls;
+pub mod loop_detection;
 pub mod mcp_routing;
+pub mod model_length;
 mod remembered;
+mod reply;
+mod request;
+pub mod safety_finish_reason;
+#[cfg(test)]
+mod stage;
+pub mod subagent_limit;
 pub mod system_message_coalescing;
+pub mod terminal_response;
+mod termination;
 #[cfg(test)]
 mod testing;
 pub mod title;
 pub mod todo;
+pub mod token_budget;
+pub mod token_usage;
 pub mod tool_error_handling;
 mod tool_result_class;
 pub mod tool_result_sanitization;
@@ -28,11 +41,24 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use authorization_gate::AuthorizationGate;
+use clarification::Clarification;
+use deferred_tool_filter::DeferredToolFilter;
+use dynamic_context::{DynamicContext, DynamicContextConfig};
+use input_sanitization::InputSanitization;
+use mcp_routing::RoutePromotion;
+use system_message_coalescing::SystemMessageCoalescing;
+use title::{Title, TitleConfig};
+use todo::Todo;
+use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_result_sanitization::ToolResultSanitization;
+
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
+use crate::protocol::app_config::{self, AppConfig, Feature as _};
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::unknown_member;
 use crate::protocol::error::{Error, ErrorCode};
@@ -43,76 +69,216 @@ use crate::state::View;
 use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
+use crate::tools::deferred::DeferredTools;
+
+pub use reply::is_error_fallback;
 
 /// One place in the chain.
 pub struct Place {
     /// Name of the middleware that stands there.
     pub name: &'static str,
     /// Makes it for a lead agent; `None` when its feature is off there.
-    pub lead: fn(&ChainInputs) -> Option<Arc<dyn Middleware>>,
+    lead: Lead,
     /// Makes it from settings, for agents that name their middleware. `None` where it only makes sense in a lead agent.
-    pub outright: Option<Outright>,
+    outright: Option<Outright>,
 }
 
+/// Makes a middleware of a lead agent.
+type Lead = fn(&mut ChainInputs<'_>) -> Option<Arc<dyn Middleware>>;
 /// Makes a middleware from settings.
-pub type Outright = fn(Map<String, Value>) -> Result<Arc<dyn Middleware>, Error>;
+type Outright = fn(Map<String, Value>) -> Result<Arc<dyn Middleware>, Error>;
 
-/// The chain, outermost first, and why each stands where it stands (DeerFlow MC-1 to MC-5).
+/// The chain, outermost first, and why each stands where it stands (DeerFlow MC-1 to MC-5). Those of the reference that are
+/// not there yet join at their place.
 pub const CHAIN: &[Place] = &[
-    // Innermost of what edits a request: it repairs the transcript that all others leave behind.
+    // Outermost, so that everything inside, retries too, sees what the user wrote as data.
+    Place {
+        name: "input_sanitization",
+        lead: |_| Some(Arc::new(InputSanitization::new())),
+        outright: Some(|settings| {
+            without_settings(settings, || Arc::new(InputSanitization::new()))
+        }),
+    },
+    // Outside of whatever rewrites results, so that nothing from outside gets in after it.
+    Place {
+        name: "tool_result_sanitization",
+        lead: |inputs| {
+            let remote = std::mem::take(&mut inputs.remote_tools);
+            Some(Arc::new(ToolResultSanitization::new(remote)))
+        },
+        outright: Some(|settings| {
+            without_settings(settings, || Arc::new(ToolResultSanitization::new([])))
+        }),
+    },
+    // Repairs the transcript that all others leave behind.
     Place {
         name: "dangling_tool_call",
         lead: |_| Some(dangling_tool_call::new()),
         outright: Some(|settings| without_settings(settings, dangling_tool_call::new)),
     },
+    // Outside of the handling of errors: a refusal is no failure of the tool.
+    Place {
+        name: "guardrail",
+        lead: |inputs| Some(Arc::new(inputs.gate.take()?)),
+        outright: None,
+    },
+    // Classifies what the tool itself did, before anything outside changes it.
+    Place {
+        name: "tool_error_handling",
+        lead: |inputs| {
+            let config = ToolErrorHandlingConfig {
+                skill_file_read_tool_names: inputs
+                    .app
+                    .summarization
+                    .skill_file_read_tool_names
+                    .clone(),
+                skills_container_path: inputs.app.skills.container_path.as_str().to_owned(),
+            };
+            Some(Arc::new(ToolErrorHandling::new(config, skill_description)))
+        },
+        outright: Some(|settings| {
+            without_settings(settings, || {
+                let config = ToolErrorHandlingConfig::default();
+                Arc::new(ToolErrorHandling::new(config, skill_description))
+            })
+        }),
+    },
+    // First of the hooks that add to a request: the date belongs to the user's message.
+    Place {
+        name: "dynamic_context",
+        lead: |inputs| {
+            let config = DynamicContextConfig {
+                memory_enabled: inputs.has_memory,
+                memory_injection_enabled: inputs.app.memory.injection_enabled,
+                ..DynamicContextConfig::default()
+            };
+            Some(Arc::new(DynamicContext::new(config, None)))
+        },
+        outright: None,
+    },
+    // After the compaction of a thread, whose reminder it brings back.
+    Place {
+        name: "todo",
+        lead: |inputs| Some(Arc::new(inputs.plan_mode.then(Todo::new)?)),
+        outright: Some(|settings| without_settings(settings, || Arc::new(Todo::new()))),
+    },
+    // Looks at a whole first exchange.
+    Place {
+        name: "title",
+        lead: |inputs| {
+            let model = inputs.title_model.take();
+            let config = title_config(&inputs.app.title);
+            config
+                .enabled
+                .then(|| Arc::new(Title::new(config, model)) as Arc<dyn Middleware>)
+        },
+        outright: Some(|settings| {
+            without_settings(settings, || {
+                Arc::new(Title::new(TitleConfig::default(), None))
+            })
+        }),
+    },
+    // Promotes before the filter hides (MC-4).
+    Place {
+        name: "mcp_routing",
+        lead: |inputs| {
+            let deferred = inputs.deferred.as_ref()?;
+            let top_k = inputs.app.tool_search.auto_promote_top_k;
+            let top_k = usize::try_from(top_k).unwrap_or(mcp_routing::MAX_TOP_K);
+            let routing = RoutePromotion::new(inputs.tools, deferred, top_k)?;
+            Some(Arc::new(routing))
+        },
+        outright: None,
+    },
+    // Inside of everything that could add tools to a request.
+    Place {
+        name: "deferred_tool_filter",
+        lead: |inputs| Some(Arc::new(DeferredToolFilter::new(inputs.deferred.take()?))),
+        outright: None,
+    },
+    // Innermost of what adds system text: providers take one (P9).
+    Place {
+        name: "system_message_coalescing",
+        lead: |_| Some(Arc::new(SystemMessageCoalescing::new())),
+        outright: Some(|settings| {
+            without_settings(settings, || Arc::new(SystemMessageCoalescing::new()))
+        }),
+    },
+    // Always last, so that nothing inside runs the tool whose call it takes (MC-4).
+    Place {
+        name: "clarification",
+        lead: |_| Some(Arc::new(Clarification)),
+        outright: Some(|settings| without_settings(settings, || Arc::new(Clarification))),
+    },
 ];
 
 /// Names of middlewares of the reference that this version does not have.
 const NOT_YET: &[&str] = &[
-    "input_sanitization",
     "tool_output_budget",
-    "tool_result_sanitization",
     "thread_data",
     "uploads",
     "sandbox",
     "llm_error_handling",
-    "guardrail",
     "sandbox_audit",
     "read_before_write",
     "tool_progress",
-    "tool_error_handling",
-    "dynamic_context",
     "skill_activation",
     "skill_tool_policy",
     "durable_context",
     "summarization",
-    "todo",
     "token_usage",
-    "title",
     "memory",
     "view_image",
-    "mcp_routing",
-    "deferred_tool_filter",
-    "system_message_coalescing",
     "subagent_limit",
     "loop_detection",
     "token_budget",
     "terminal_response",
     "model_length",
     "safety_finish_reason",
-    "clarification",
 ];
 
 /// What a lead agent's chain is made from.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ChainInputs {}
+pub struct ChainInputs<'a> {
+    /// The configuration.
+    pub app: &'a AppConfig,
+    /// Names of the tools whose results come from other machines.
+    pub remote_tools: Vec<String>,
+    /// The bound tools.
+    pub tools: &'a [Arc<dyn DynTool>],
+    /// The deferred ones, if any are.
+    pub deferred: Option<DeferredTools>,
+    /// The second layer of authorization, if it is on.
+    pub gate: Option<AuthorizationGate>,
+    /// Whether the agent keeps a plan.
+    pub plan_mode: bool,
+    /// Whether the agent has memory.
+    pub has_memory: bool,
+    /// The model that makes titles, if one is configured.
+    pub title_model: Option<NamedModel>,
+}
 
 /// Composes the chain of a lead agent.
-pub fn compose(inputs: &ChainInputs) -> Vec<Arc<dyn Middleware>> {
+pub fn compose(mut inputs: ChainInputs<'_>) -> Vec<Arc<dyn Middleware>> {
     CHAIN
         .iter()
-        .filter_map(|place| (place.lead)(inputs))
+        .filter_map(|place| (place.lead)(&mut inputs))
         .collect()
+}
+
+/// The description in the front matter of a SKILL.md.
+fn skill_description(text: &str) -> Option<String> {
+    crate::skills::parse::description(text)
+}
+
+fn title_config(section: &app_config::TitleConfig) -> TitleConfig {
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    TitleConfig {
+        enabled: section.is_enabled(),
+        max_words: small(section.max_words),
+        max_chars: small(section.max_chars),
+        model_name: section.model_name.clone(),
+        prompt_template: section.prompt_template.clone(),
+    }
 }
 
 /// The middleware that a configuration names.
@@ -412,13 +578,25 @@ mod tests {
 
     #[test]
     fn every_place_makes_the_middleware_of_its_name() {
+        let app = AppConfig::default();
+        let mut inputs = ChainInputs {
+            app: &app,
+            remote_tools: Vec::new(),
+            tools: &[],
+            deferred: None,
+            gate: None,
+            plan_mode: true,
+            has_memory: true,
+            title_model: None,
+        };
         for place in CHAIN {
-            if let Some(middleware) = (place.lead)(&ChainInputs::default()) {
+            if let Some(middleware) = (place.lead)(&mut inputs) {
                 assert_eq!(middleware.name(), place.name);
             }
             if let Some(Ok(middleware)) = place.outright.map(|make| make(Map::new())) {
                 assert_eq!(middleware.name(), place.name);
             }
+            assert!(!NOT_YET.contains(&place.name), "{}", place.name);
         }
     }
 }

@@ -1,45 +1,40 @@
 //! What a middleware remembers of threads and runs: a map of bounded size.
 
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use indexmap::IndexMap;
+use indexmap::Equivalent;
 
-/// How many threads or runs a middleware remembers (HP-2).
-pub(super) const CAPACITY: usize = 1000;
+use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 
-/// A map in order of insertion. A new key at capacity takes the place of the oldest; a value that is set again keeps its
-/// place (HP-2). One middleware serves all runs of an assembly, so it is locked.
-pub(super) struct Remembered<K, V>(Mutex<IndexMap<K, V>>);
+/// A [`BoundedMap`] of values that are read and written as a whole. One middleware serves all runs of an assembly, so it is
+/// locked.
+pub(super) struct Remembered<K, V>(Mutex<BoundedMap<K, V>>);
 
 impl<K: Hash + Eq, V: Clone> Remembered<K, V> {
     pub(super) fn new() -> Self {
-        Remembered(Mutex::default())
+        Remembered(Mutex::new(BoundedMap::new(REMEMBERED_RUNS)))
     }
 
     pub(super) fn get<Q>(&self, key: &Q) -> Option<V>
     where
-        Q: Hash + indexmap::Equivalent<K> + ?Sized,
+        Q: Hash + Equivalent<K> + ?Sized,
     {
         self.lock().get(key).cloned()
     }
 
     pub(super) fn set(&self, key: K, value: V) {
-        let mut map = self.lock();
-        if map.len() >= CAPACITY && !map.contains_key(&key) {
-            map.shift_remove_index(0);
-        }
-        map.insert(key, value);
+        self.lock().insert(key, value);
     }
 
     pub(super) fn forget<Q>(&self, key: &Q)
     where
-        Q: Hash + indexmap::Equivalent<K> + ?Sized,
+        Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.lock().shift_remove(key);
+        self.lock().remove(key);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, IndexMap<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, BoundedMap<K, V>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -47,6 +42,7 @@ impl<K: Hash + Eq, V: Clone> Remembered<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::middleware::bounded::REMEMBERED_RUNS as CAPACITY;
 
     #[test]
     fn hp_2_the_oldest_key_goes_and_an_update_does_not_make_a_key_young() {

@@ -44,7 +44,7 @@ const MAX_RUNS: usize = 4096;
 const NO_ID: &str = "default";
 
 const GUIDE: &str = "\
-<todo_list>
+<todo_list_system>
 With the tool `write_todos` you keep a plan of the work on this request. The person sees it as it changes.
 
 - Plan when the work takes three steps or more, or when you are asked to. For less, do the work and answer.
@@ -55,7 +55,7 @@ be needed, add what you find on the way.
 - An item that failed or is only partly done is not `completed`.
 - Make one call of `write_todos` at a time, never two in one message.
 - Before your final answer every item is `completed` or has been taken off the plan.
-</todo_list>";
+</todo_list_system>";
 
 const DESCRIPTION: &str = "Replaces the plan for the current request. Pass all items in order, each with its state. Use it \
 for work of three steps or more, and call it again whenever the state of an item changes. One call at a time.";

@@ -27,17 +27,6 @@ pub(super) fn is_reminder(message: &Message) -> bool {
         && truthy_member(&message.fields().additional_kwargs, REMINDER).is_some()
 }
 
-/// Whether a person wrote the message as a request: not hidden, or the answer to a question that the agent asked (HP-5).
-pub(super) fn is_genuine(message: &Message) -> bool {
-    if message.kind() != Kind::Human {
-        return false;
-    }
-    let fields = message.fields();
-    fields.name.as_deref() != Some(SUMMARY)
-        && (truthy_member(&fields.additional_kwargs, HIDDEN).is_none()
-            || is_response(fields.additional_kwargs.get("human_input_response")))
-}
-
 /// Whether a person wrote the message and is shown it (HP-4).
 pub(super) fn is_real(message: &Message) -> bool {
     if message.kind() != Kind::Human {
@@ -46,24 +35,6 @@ pub(super) fn is_real(message: &Message) -> bool {
     let fields = message.fields();
     fields.name.as_deref() != Some(SUMMARY)
         && truthy_member(&fields.additional_kwargs, HIDDEN).is_none()
-}
-
-/// Whether this is the answer to a question that the agent asked (HP-5).
-fn is_response(response: Option<&Value>) -> bool {
-    let Some(Value::Object(response)) = response else {
-        return false;
-    };
-    let filled = |name: &str| {
-        let text = response.get(name).and_then(Value::as_str);
-        text.is_some_and(|text| !text.trim().is_empty())
-    };
-    let is = |name: &str, text: &str| response.get(name).and_then(Value::as_str) == Some(text);
-    let answers = is("response_kind", "text")
-        || is("response_kind", "option") && response.get("option_id").is_some_and(Value::is_string);
-    response.get("version").and_then(Value::as_i64) == Some(1)
-        && is("kind", "human_input_response")
-        && ["source", "request_id", "value"].into_iter().all(filled)
-        && answers
 }
 
 /// The text of a content: a string as it is; of a list the strings and the `text` of blocks that are not empty, on lines of
@@ -136,43 +107,6 @@ mod tests {
         let mut fields = Fields::new(Kind::Human, "x");
         fields.additional_kwargs = kwargs.as_object().cloned().unwrap_or_default();
         Message::new(fields)
-    }
-
-    #[test]
-    fn hp_5_hidden_messages_are_genuine_only_as_answers() {
-        let response = json!({
-            "version": 1, "kind": "human_input_response", "source": "s", "request_id": "r", "value": "v",
-            "response_kind": "text",
-        });
-        let with = |name: &str, value: Value| {
-            let mut changed = response.clone();
-            changed[name] = value;
-            is_genuine(&human(
-                json!({"hide_from_ui": true, "human_input_response": changed}),
-            ))
-        };
-        assert!(is_genuine(&human(json!({"hide_from_ui": false}))));
-        assert!(!is_genuine(&human(json!({"hide_from_ui": true}))));
-        assert!(with("version", json!(1)));
-        for (name, value) in [
-            ("version", json!(2)),
-            ("version", json!(true)),
-            ("kind", json!("x")),
-            ("source", json!(" ")),
-            ("value", json!(1)),
-            ("response_kind", json!("option")),
-        ] {
-            assert!(!with(name, value), "{name}");
-        }
-        let mut option = response.clone();
-        option["response_kind"] = json!("option");
-        option["option_id"] = json!("o");
-        let option = json!({"hide_from_ui": true, "human_input_response": option});
-        assert!(is_genuine(&human(option)));
-        let mut summary = Fields::new(Kind::Human, "x");
-        summary.name = Some("summary".into());
-        assert!(!is_genuine(&Message::new(summary)));
-        assert!(!is_genuine(&Message::new(Fields::new(Kind::Ai, "x"))));
     }
 
     #[test]

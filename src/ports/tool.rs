@@ -87,7 +87,7 @@ pub struct ToolInvocation {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
-    reason = "nearly all outcomes are answers, and few exist at a time"
+    reason = "one is made for each call and nearly all are answers: a box would cost more than the bytes"
 )]
 pub enum ToolOutcome {
     /// The tool answered.

@@ -1,5 +1,7 @@
 //! The inputs of a prompt, sorted: which text goes to which channel, and what applies at all.
 
+use std::sync::Arc;
+
 use crate::protocol::trust::{OperatorText, SourcedText, UntrustedText};
 use crate::skills::{Category, Skill};
 
@@ -114,7 +116,12 @@ fn skill_facts<'a>(inputs: &PromptInputs<'a>) -> SkillFacts<'a> {
             .available
             .is_none_or(|names| names.iter().any(|name| name == skill.name()))
     };
-    let mut listed: Vec<&'a Skill> = skills.installed.iter().filter(is_available).collect();
+    let mut listed: Vec<&'a Skill> = skills
+        .installed
+        .iter()
+        .map(Arc::as_ref)
+        .filter(is_available)
+        .collect();
     listed.sort_by_key(|skill| skill.name());
     let mut facts = SkillFacts {
         evolution: skills.evolution && is_bound("skill_manage"),

@@ -51,7 +51,7 @@ pub enum Interaction {
 #[derive(Clone, Debug, Default)]
 pub struct PromptSkills<'a> {
     /// The installed skills of the user, those that are switched off among them.
-    pub installed: &'a [Skill],
+    pub installed: &'a [Arc<Skill>],
     /// Names that the agent is limited to; `None` for all.
     pub available: Option<&'a [String]>,
     /// How they are listed.

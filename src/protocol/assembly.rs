@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
+use super::app_config::{AppConfig, AuthorizationLists};
 use super::config::{ModelRef, check_recursion_limit};
 use super::decode::{carry, from_value, wrong_type};
 use super::error::{Error, ErrorCode};
@@ -389,9 +390,17 @@ pub struct LeadConfig {
     /// Tools that the host runs for this agent, besides those of the configuration.
     #[serde(default)]
     pub tools: Vec<HostToolConfig>,
+    /// Sections of the configuration for this agent alone, in place of all of the runtime's (EP-3). References to the
+    /// environment are resolved when the agent is assembled.
+    #[serde(default)]
+    #[schemars(with = "Option<AppConfig>")]
+    pub app_config: Option<Value>,
+    /// What the host lets this agent use, besides what the configuration says: it can only narrow that.
+    #[serde(default)]
+    pub authorization: Option<AuthorizationLists>,
     /// Facts about the build that runs, for the descriptor.
     #[serde(default)]
-    pub build: BuildFacts,
+    pub build: BuildLabels,
     /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
@@ -408,7 +417,7 @@ impl LeadConfig {
 /// Facts about the build that runs; no part of an agent's fingerprint (AD-22, AD-25).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct BuildFacts {
+pub struct BuildLabels {
     /// Digest of the image. Default `unknown`.
     #[serde(default)]
     pub image_digest: Option<String>,

@@ -26,7 +26,16 @@ pub fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
 /// # Errors
 /// See [`from_text`].
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    T::deserialize(Decoder(value)).map_err(|fault| fault.0)
+    T::deserialize(Decoder::<false>(value)).map_err(|fault| fault.0)
+}
+
+/// Decodes a value in which objects may have members that are not known here: what this library, or a newer one, answered
+/// before. Answers only ever gain members.
+///
+/// # Errors
+/// See [`from_text`], `UnknownMember` excepted.
+pub fn from_open_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    T::deserialize(Decoder::<true>(value)).map_err(|fault| fault.0)
 }
 
 /// Splits an object by the member that tells its variants apart, and decodes the rest as the chosen variant.
@@ -270,10 +279,11 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// A serde deserializer over one value. Each container puts its path in front of the errors from inside.
-struct Decoder(Value);
+/// A serde deserializer over one value. Each container puts its path in front of the errors from inside. Members that are
+/// not known are refused unless it is `OPEN`.
+struct Decoder<const OPEN: bool>(Value);
 
-impl Decoder {
+impl<const OPEN: bool> Decoder<OPEN> {
     fn unexpected<E: de::Error>(value: &Value, visitor: &dyn de::Expected) -> E {
         let found = match value {
             Value::Null => de::Unexpected::Unit,
@@ -315,7 +325,7 @@ macro_rules! whole_numbers {
     };
 }
 
-impl<'de> de::Deserializer<'de> for Decoder {
+impl<'de, const OPEN: bool> de::Deserializer<'de> for Decoder<OPEN> {
     type Error = Fault;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -332,11 +342,11 @@ impl<'de> de::Deserializer<'de> for Decoder {
                 }
             }
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(items) => visitor.visit_seq(Items {
+            Value::Array(items) => visitor.visit_seq(Items::<OPEN> {
                 next: 0,
                 items: items.into_iter(),
             }),
-            Value::Object(map) => visitor.visit_map(Members {
+            Value::Object(map) => visitor.visit_map(Members::<OPEN> {
                 map: map.into_iter(),
                 value: None,
             }),
@@ -346,7 +356,7 @@ impl<'de> de::Deserializer<'de> for Decoder {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Null => visitor.visit_none(),
-            value => visitor.visit_some(Decoder(value)),
+            value => visitor.visit_some(Decoder::<OPEN>(value)),
         }
     }
 
@@ -357,13 +367,13 @@ impl<'de> de::Deserializer<'de> for Decoder {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let Value::Object(mut map) = self.0 else {
-            return Err(Decoder::unexpected(&self.0, &"an object"));
+            return Err(Self::unexpected(&self.0, &"an object"));
         };
-        map.retain(|name, _| !name.starts_with("x-") || fields.contains(&name.as_str()));
+        map.retain(|name, _| !(OPEN || name.starts_with("x-")) || fields.contains(&name.as_str()));
         if let Some(name) = map.keys().find(|name| !fields.contains(&name.as_str())) {
             return Err(Fault(unknown_member(name, fields)));
         }
-        visitor.visit_map(Members {
+        visitor.visit_map(Members::<OPEN> {
             map: map.into_iter(),
             value: None,
         })
@@ -377,7 +387,7 @@ impl<'de> de::Deserializer<'de> for Decoder {
     ) -> Result<V::Value, Fault> {
         match self.0 {
             Value::String(name) => visitor.visit_enum(name.into_deserializer()),
-            other => Err(Decoder::unexpected(&other, &"one of the known names")),
+            other => Err(Self::unexpected(&other, &"one of the known names")),
         }
     }
 
@@ -401,12 +411,12 @@ impl<'de> de::Deserializer<'de> for Decoder {
     }
 }
 
-struct Items {
+struct Items<const OPEN: bool> {
     next: usize,
     items: std::vec::IntoIter<Value>,
 }
 
-impl<'de> de::SeqAccess<'de> for Items {
+impl<'de, const OPEN: bool> de::SeqAccess<'de> for Items<OPEN> {
     type Error = Fault;
 
     fn next_element_seed<T: de::DeserializeSeed<'de>>(
@@ -418,7 +428,7 @@ impl<'de> de::SeqAccess<'de> for Items {
         };
         let place = self.next;
         self.next += 1;
-        seed.deserialize(Decoder(item))
+        seed.deserialize(Decoder::<OPEN>(item))
             .map(Some)
             .map_err(|fault| fault.below(&place.to_string()))
     }
@@ -428,12 +438,12 @@ impl<'de> de::SeqAccess<'de> for Items {
     }
 }
 
-struct Members {
+struct Members<const OPEN: bool> {
     map: <Map<String, Value> as IntoIterator>::IntoIter,
     value: Option<(String, Value)>,
 }
 
-impl<'de> de::MapAccess<'de> for Members {
+impl<'de, const OPEN: bool> de::MapAccess<'de> for Members<OPEN> {
     type Error = Fault;
 
     fn next_key_seed<K: de::DeserializeSeed<'de>>(
@@ -453,7 +463,7 @@ impl<'de> de::MapAccess<'de> for Members {
         let Some((name, value)) = self.value.take() else {
             return Err(de::Error::custom("a value was asked for before its name"));
         };
-        seed.deserialize(Decoder(value))
+        seed.deserialize(Decoder::<OPEN>(value))
             .map_err(|fault| fault.below(&name))
     }
 }
@@ -549,6 +559,16 @@ mod tests {
         ] {
             assert!(from_text::<Sizes>(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn answers_may_have_members_that_are_not_known() {
+        let value = parse(r#"{"more":1,"items":[{"siz":1},{"size":2,"x-":3}]}"#).expect("JSON");
+        let outer: Outer = from_open_value(value).expect("open");
+        assert_eq!(outer.items[1].size, Some(2));
+        let value = parse(r#"{"items":[{"more":1,"size":"2"}]}"#).expect("JSON");
+        let error = from_open_value::<Outer>(value).expect_err("a wrong type");
+        assert_eq!(error.path.as_deref(), Some("/items/0/size"));
     }
 
     #[test]

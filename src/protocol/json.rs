@@ -1,6 +1,6 @@
 //! Text to JSON values, with the limits that hold for every input.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -80,29 +80,38 @@ pub fn quote(text: &str) -> String {
 /// Adds `text` as a JSON string, quotes included. Escapes what has to be, as serde_json does; what has nothing to escape,
 /// which is nearly all, is found so eight bytes at a time and copied whole.
 pub fn push_quoted(out: &mut String, text: &str) {
-    out.push('"');
+    // Writing to a String cannot fail.
+    let _ = write_quoted(out, text);
+}
+
+/// Writes `text` as [`push_quoted`] does.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_quoted<W: fmt::Write>(out: &mut W, text: &str) -> fmt::Result {
+    out.write_str("\"")?;
     let mut rest = text;
     while let Some(at) = first_to_escape(rest.as_bytes()) {
-        out.push_str(&rest[..at]);
+        out.write_str(&rest[..at])?;
         match rest.as_bytes()[at] {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            8 => out.push_str("\\b"),
-            12 => out.push_str("\\f"),
+            b'"' => out.write_str("\\\""),
+            b'\\' => out.write_str("\\\\"),
+            b'\n' => out.write_str("\\n"),
+            b'\r' => out.write_str("\\r"),
+            b'\t' => out.write_str("\\t"),
+            8 => out.write_str("\\b"),
+            12 => out.write_str("\\f"),
             control => {
                 let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-                out.push_str("\\u00");
-                out.push(digit(control >> 4));
-                out.push(digit(control & 15));
+                out.write_str("\\u00")?;
+                out.write_char(digit(control >> 4))?;
+                out.write_char(digit(control & 15))
             }
-        }
+        }?;
         rest = &rest[at + 1..];
     }
-    out.push_str(rest);
-    out.push('"');
+    out.write_str(rest)?;
+    out.write_str("\"")
 }
 
 /// Adds a value as JSON, as serde_json writes it but without its own text between.

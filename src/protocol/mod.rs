@@ -1,12 +1,18 @@
 //! Every JSON shape that crosses the ABI.
 
+pub mod agent_edit;
+pub mod agent_github;
 pub mod agent_record;
 pub mod app_config;
 pub mod assembly;
 pub mod canonical;
+pub mod canonical_json;
 pub mod config;
+pub mod credential_names;
 pub mod decode;
 pub mod describe;
+pub mod descriptor;
+pub mod descriptor_diff;
 pub mod environment;
 pub mod error;
 pub mod host_tool;
@@ -15,10 +21,13 @@ pub mod message;
 pub mod model;
 pub mod model_entry;
 pub mod named_model;
+pub mod number_text;
 pub mod run;
+pub mod runtime_op;
 pub mod scan;
 pub mod schema;
 pub mod time;
 pub mod trust;
+pub mod user_id;
 pub mod warning;
 pub mod yaml;

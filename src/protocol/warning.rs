@@ -35,6 +35,10 @@ pub enum Warning {
     SkillFlawed,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
+    SubagentRunUnknown,
+    /// The provider ended a reply for safety; its calls were not executed (MW-SAF-4).
+    SafetyTermination,
     /// What a message says the user wrote is no text; the text of the message stands in (MW-SAN-8).
     OriginalContentReplaced,
 }
@@ -59,6 +63,8 @@ impl Warning {
             Warning::SkillSkipped => "skill_skipped",
             Warning::SkillFlawed => "skill_flawed",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::SubagentRunUnknown => "subagent_run_unknown",
+            Warning::SafetyTermination => "safety_termination",
             Warning::OriginalContentReplaced => "original_content_replaced",
         }
     }

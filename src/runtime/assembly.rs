@@ -1,6 +1,6 @@
 //! Assemblies of a runtime: what each factory is given, and what comes out.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Map;
 
@@ -8,6 +8,7 @@ use super::{Runtime, model_chain};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
+use crate::agent::lead::LeadFacts;
 use crate::middleware::Middleware;
 use crate::ports::tool::DynTool;
 use crate::protocol::assembly::{AssemblyConfig, MiddlewareConfig};
@@ -22,6 +23,26 @@ use crate::protocol::trust::OperatorText;
 pub struct Assembly {
     runtime: Runtime,
     pub(super) assembly: Arc<crate::agent::assembly::Assembly>,
+    /// `None` for a bare graph.
+    described: Option<Arc<Described>>,
+}
+
+/// A descriptor, made when it is first asked for (B-7).
+struct Described {
+    facts: LeadFacts,
+    descriptor: OnceLock<Result<Arc<str>, Error>>,
+}
+
+impl Described {
+    fn descriptor(&self, assembly: &crate::agent::assembly::Assembly) -> Result<Arc<str>, Error> {
+        let made = self.descriptor.get_or_init(|| {
+            let descriptor = self.facts.describe(assembly);
+            serde_json::to_string(&descriptor)
+                .map(Into::into)
+                .map_err(|error| Error::new(ErrorCode::Internal, error.to_string()))
+        });
+        made.clone()
+    }
 }
 
 impl Assembly {
@@ -30,12 +51,30 @@ impl Assembly {
         &self.runtime
     }
 
-    /// `fawn_assembly_descriptor`: `null` for a bare graph, and what the factory `direct` makes is one.
+    /// `fawn_assembly_descriptor`: `null` for a bare graph, and only what the factory `lead` makes is none.
     ///
     /// # Errors
-    /// None so far.
+    /// `Internal` when it cannot be written.
     pub fn descriptor(&self) -> Result<String, Error> {
-        Ok("null".to_owned())
+        match &self.described {
+            Some(described) => Ok(described.descriptor(&self.assembly)?.to_string()),
+            None => Ok("null".to_owned()),
+        }
+    }
+
+    /// The data of the event `agent_assembled`; none for a bare graph.
+    ///
+    /// # Errors
+    /// See [`Assembly::descriptor`].
+    pub(super) fn assembled(&self) -> Result<Option<String>, Error> {
+        let Some(described) = &self.described else {
+            return Ok(None);
+        };
+        let descriptor = described.descriptor(&self.assembly)?;
+        let metadata = serde_json::Value::Object(described.facts.metadata.clone());
+        Ok(Some(format!(
+            "{{\"descriptor\":{descriptor},\"metadata\":{metadata}}}"
+        )))
     }
 }
 
@@ -84,11 +123,8 @@ impl Runtime {
                     recursion_limit: config.recursion_limit,
                 })
             }
-            AssemblyConfig::Lead(_) | AssemblyConfig::LeadGraph(_) => Err(Error::at(
-                ErrorCode::Unsupported,
-                "/factory",
-                "the lead agent is not available in this version",
-            )),
+            AssemblyConfig::Lead(config) => self.assemble_lead(*config, true),
+            AssemblyConfig::LeadGraph(config) => self.assemble_lead(*config, false),
         }
     }
 
@@ -118,11 +154,26 @@ impl Runtime {
     /// # Errors
     /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
     pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
+        self.compose_described(parts, None)
+    }
+
+    /// An assembly, with what its descriptor says besides; a bare graph without that.
+    pub(super) fn compose_described(
+        &self,
+        parts: AssemblyParts,
+        facts: Option<LeadFacts>,
+    ) -> Result<Assembly, Error> {
         self.check_open()?;
         let assembly = crate::agent::assembly::Assembly::new(parts)?;
         Ok(Assembly {
             runtime: self.clone(),
             assembly: Arc::new(assembly),
+            described: facts.map(|facts| {
+                Arc::new(Described {
+                    facts,
+                    descriptor: OnceLock::new(),
+                })
+            }),
         })
     }
 }

@@ -69,11 +69,13 @@ impl Logs {
     /// Those of `data`.
     pub fn agent_assembled(
         &self,
-        data: impl FnOnce() -> Result<String, Error>,
+        data: impl FnOnce() -> Result<Option<String>, Error>,
     ) -> Result<(), Error> {
         let queues = self.listeners(Subscription::Runtime);
-        if !queues.is_empty() {
-            self.send(&queues, "agent_assembled", &data()?);
+        if !queues.is_empty()
+            && let Some(data) = data()?
+        {
+            self.send(&queues, "agent_assembled", &data);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod events;
 pub mod guarded;
 mod ids;
 pub mod inject;
+mod lead;
 mod logs;
 mod model_chain;
 mod models;
@@ -34,6 +35,7 @@ use self::calls::Calls;
 use self::driver::Driver;
 use self::events::RunEvents;
 use self::ids::Ids;
+use self::lead::LeadScope;
 use self::logs::Logs;
 use self::retry::Jitter;
 use self::run::RunShared;
@@ -50,6 +52,7 @@ use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
 use crate::protocol::model_entry::ModelEntry;
 use crate::protocol::run::{MultitaskStrategy, RunOp, RunRequest, RunStatus, ThreadOpen};
+use crate::protocol::runtime_op::ResetAgent;
 use crate::protocol::time::Timestamp;
 use crate::state::channels::Channel;
 use crate::state::update::{StateUpdate, Write};
@@ -64,6 +67,8 @@ struct Inner {
     services: Arc<ThreadServices>,
     models: HashMap<String, ModelEntry>,
     jitter: Jitter,
+    /// What lead agents share.
+    lead: LeadScope,
     checks: Arc<ArgumentChecks>,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
@@ -133,6 +138,7 @@ impl Runtime {
         };
         let driver = Driver::new(config.worker_threads());
         let store = open(&config, driver.is_driven())?;
+        let is_driven = driver.is_driven();
         Ok(Runtime(Arc::new(Inner {
             driver,
             services: Arc::new(ThreadServices {
@@ -143,9 +149,10 @@ impl Runtime {
             models: config
                 .app
                 .models
-                .into_iter()
-                .map(|model| (model.name, model.model))
+                .iter()
+                .map(|model| (model.name.clone(), model.model.clone()))
                 .collect(),
+            lead: LeadScope::new(config.app, is_driven),
             checks: Arc::default(),
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,
@@ -174,11 +181,19 @@ impl Runtime {
         let (op, rest) = tagged(parse(json)?, "op", OPS)?;
         match op.as_str() {
             "delete_thread" => self.delete_thread(rest),
-            other => Err(Error::at(
-                ErrorCode::Unsupported,
-                "/op",
-                format!("{other:?} is not available in this version"),
-            )),
+            "reset_agent" => {
+                let which: ResetAgent = from_value(rest)?;
+                self.0.lead.reset_agent(&which);
+                Ok("{}".to_owned())
+            }
+            _ => {
+                #[derive(Deserialize)]
+                #[serde(deny_unknown_fields)]
+                struct ReloadSkills {}
+                let ReloadSkills {} = from_value(rest)?;
+                self.0.lead.reload_skills();
+                Ok("{}".to_owned())
+            }
         }
     }
 

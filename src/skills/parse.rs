@@ -33,6 +33,13 @@ pub struct Parsed {
     pub flaws: Vec<String>,
 }
 
+/// The description in the front matter of a SKILL.md; `None` where it has none, whatever else is wrong with it.
+pub fn description(content: &str) -> Option<String> {
+    let (front, _) = front_matter(content).ok()?;
+    let front = members(front).ok()?;
+    text(&front, "description").ok()
+}
+
 /// Reads the text of a SKILL.md. `location` is its path as the agent sees it.
 ///
 /// # Errors

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
+pub use crate::protocol::number_text::number_text as number_of;
+
 /// Whether a value counts as true: not null, false, zero or empty.
 pub fn truthy(value: &Value) -> bool {
     match value {
@@ -176,32 +178,6 @@ fn push_repr(out: &mut String, value: &Value) {
     }
 }
 
-/// The decimal form of a number: `5`, `1.0`, `1e+16`, `1e-07`.
-pub fn number_of(number: &Number) -> String {
-    match number.as_f64() {
-        Some(float) if number.is_f64() => float_of(float),
-        _ => number.to_string(),
-    }
-}
-
-/// The shortest digits that read back as the same double, laid out as Python lays them out: an exponent of two digits at
-/// least, from 1e16 on and below 1e-4.
-fn float_of(float: f64) -> String {
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..16).contains(&exponent) {
-        let plain = format!("{float}");
-        return if plain.contains('.') {
-            plain
-        } else {
-            format!("{plain}.0")
-        };
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
 /// Quoted text: single quotes unless the text has some and no double ones. Characters that Python does not print are
 /// escaped.
 fn push_text(out: &mut String, text: &str) {
@@ -283,7 +259,7 @@ fn push_dumps(out: &mut String, value: &Value) {
 fn push_ascii(out: &mut String, text: &str) {
     let quoted = serde_json::to_string(text).unwrap_or_default();
     for char in quoted.chars() {
-        if char.is_ascii() {
+        if char.is_ascii() && char != '\u{7f}' {
             out.push(char);
         } else {
             let mut units = [0; 2];
@@ -415,5 +391,9 @@ mod tests {
         let expected = "[0.1, 1.0, 1e+16, 1.5e-07, 1.2345678901234568e+17, -0.0001, 1e+22, 0.0, -5, \"it's\", 'a\"\\'b', '\\x00é\\xa0']";
         assert_eq!(repr(&value), expected);
         assert_eq!(dumps(&json!({"a": [1, "é"]})), "{\"a\": [1, \"\\u00e9\"]}");
+        assert_eq!(
+            dumps(&json!("\u{7f}\u{1f600}\u{8}\u{1}/")),
+            "\"\\u007f\\ud83d\\ude00\\b\\u0001/\""
+        );
     }
 }

@@ -8,9 +8,12 @@ pub mod deferred;
 pub mod describe_skill;
 pub mod present_files;
 pub mod query;
+pub mod self_management;
+pub mod setup_agent;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tool_search;
+pub mod update_agent;
 
 use std::sync::Arc;
 

@@ -182,6 +182,7 @@ fn panics() {
 programs! {
     meta
     reduce
+    descriptor
     runtime
     thread
     queue

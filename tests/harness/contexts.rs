@@ -466,7 +466,7 @@ mod plan {
         ]);
         assert_eq!(talk.say("go").status, RunStatus::Success);
         assert_eq!(talk.channel(Channel::Todos), done);
-        assert!(talk.systems.lock().unwrap()[0].starts_with("base\n\n<todo_list>"));
+        assert!(talk.systems.lock().unwrap()[0].starts_with("base\n\n<todo_list_system>"));
         assert!(talk.lines()[2].contains("2 items, 1 of them open"));
     }
 

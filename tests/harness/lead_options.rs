@@ -3,11 +3,11 @@
 use fawn::agent::options::{InteractionMode, LeadOptions, recursion_limit};
 use fawn::agent::sections::{Sections, is_truthy};
 use fawn::agent::selection::{AgentSelection, safe_user_id};
-use fawn::protocol::agent_record::{AgentModelSettings, AgentRecord, ReasoningEffort};
+use fawn::protocol::agent_record::{AgentRecord, ReasoningEffort};
 use fawn::protocol::app_config::AppConfig;
 use fawn::protocol::decode::from_value;
 use fawn::protocol::error::{Error, ErrorCode};
-use fawn::protocol::trust::{Identifier, OperatorText, SourcedText};
+use fawn::protocol::trust::Identifier;
 use fawn::protocol::warning::{Warning, Warnings};
 use serde_json::{Map, Value, json};
 
@@ -17,17 +17,8 @@ fn object(value: Value) -> Map<String, Value> {
 
 fn agent() -> AgentRecord {
     AgentRecord {
-        name: Identifier::new("coder").unwrap(),
-        description: SourcedText::Operator(OperatorText::from_operator_directory("")),
-        soul: None,
         model: Some("agents-model".into()),
-        tool_groups: None,
-        skills: None,
-        model_settings: AgentModelSettings::default(),
-        thinking_enabled: None,
-        reasoning_effort: None,
-        allowed_subagents: None,
-        memory_enabled: true,
+        ..AgentRecord::named(Identifier::new("coder").unwrap())
     }
 }
 

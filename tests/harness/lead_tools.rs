@@ -8,7 +8,8 @@ use fawn::middleware::Middleware;
 use fawn::middleware::clarification::Clarification;
 use fawn::middleware::deferred_tool_filter::DeferredToolFilter;
 use fawn::middleware::mcp_routing::{DEFAULT_TOP_K, RoutePromotion};
-use fawn::ports::authorization::{Access, Authorizer, Principal, Resource, Verdict};
+use fawn::ports::authorization::Access;
+use fawn::ports::authorization::{Authorizer, Principal, Resource, Verdict};
 use fawn::ports::model::{DeltaSink, ModelError, ModelProvider, ModelReply, ModelRequest};
 use fawn::ports::tool::{
     DynTool, McpOrigin, McpRouting, Tool, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
@@ -82,7 +83,7 @@ impl ModelProvider for Model {
 }
 
 /// The tools and the chain that the lead agent has for them.
-fn lead(tools: &[Arc<dyn DynTool>], access: Option<Access>) -> AssemblyParts {
+fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Access>) -> AssemblyParts {
     let configured: Vec<ConfiguredTool> = tools
         .iter()
         .map(|tool| ConfiguredTool {
@@ -99,7 +100,7 @@ fn lead(tools: &[Arc<dyn DynTool>], access: Option<Access>) -> AssemblyParts {
         webhook: false,
         non_interactive: false,
         late: Vec::new(),
-        access,
+        access: authorization,
         deferral: true,
     })
     .expect("a sound list");
@@ -294,7 +295,7 @@ impl Authorizer for NotX {
 fn tl_10_a_call_that_is_not_allowed_is_refused_although_the_tool_is_bound() {
     let ran = Ran::default();
     let tools = [remote(&ran, "x", &["go"]), remote(&ran, "y", &["go"])];
-    let access = Access {
+    let authorization = Access {
         authorizer: Arc::new(NotX),
         principal: Principal::default(),
         fail_closed: true,
@@ -310,7 +311,7 @@ fn tl_10_a_call_that_is_not_allowed_is_refused_although_the_tool_is_bound() {
     let thread = thread();
     let (_, messages) = run(
         &thread,
-        lead(&tools, Some(access)),
+        lead(&tools, Some(authorization)),
         replies,
         says_user("go"),
     );

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use fawn::agent::authorization::{Access, filter_tools, principal};
+use fawn::agent::authorization::{access_of_request, filter_tools, principal};
 use fawn::agent::model_choice::{ModelChoice, ModelQuestion, choose, is_credential};
 use fawn::agent::sections::Sections;
 use fawn::agent::selection::AgentSelection;
-use fawn::ports::authorization::{Authorizer, Principal, Resource, Verdict};
+use fawn::ports::authorization::{Access, Authorizer, Principal, Resource, Verdict};
 use fawn::protocol::agent_record::AgentModelSettings;
 use fawn::protocol::app_config::{AppConfig, AuthorizationLists};
 use fawn::protocol::config::{ModelConfig, ModelRef};
@@ -294,7 +294,7 @@ fn access(lists: Value) -> Access {
     let (configurable, context) = (Map::new(), Map::new());
     let sections = Sections::new(&configurable, &context);
     let selection = AgentSelection::new(sections, None).unwrap();
-    let found = Access::of_request(&AppConfig::default(), Some(&lists), sections, &selection);
+    let found = access_of_request(&AppConfig::default(), Some(&lists), sections, &selection);
     found.unwrap().unwrap()
 }
 
@@ -468,7 +468,7 @@ fn of_request(
     let (configurable, request) = (Map::new(), request.as_object().unwrap().clone());
     let sections = Sections::new(&configurable, &request);
     let selection = AgentSelection::new(sections, None)?;
-    Access::of_request(&app, lists.as_ref(), sections, &selection)
+    access_of_request(&app, lists.as_ref(), sections, &selection)
 }
 
 /// MD-4.

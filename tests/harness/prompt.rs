@@ -55,8 +55,13 @@ fn by_user(text: &str) -> SourcedText {
     SourcedText::Untrusted(UntrustedText::user(text))
 }
 
-fn skill(text: fn(&str) -> SourcedText, name: &str, category: Category, enabled: bool) -> Skill {
-    Skill {
+fn skill(
+    text: fn(&str) -> SourcedText,
+    name: &str,
+    category: Category,
+    enabled: bool,
+) -> Arc<Skill> {
+    Arc::new(Skill {
         name: text(name),
         description: text(&format!("Use for work on {name}s.\nNot for others.")),
         category,
@@ -66,11 +71,11 @@ fn skill(text: fn(&str) -> SourcedText, name: &str, category: Category, enabled:
         location: text(&format!("/mnt/skills/{}/{name}/SKILL.md", category.name())),
         content: "".into(),
         enabled,
-    }
+    })
 }
 
 /// Skills of all hands.
-fn skills() -> Vec<Skill> {
+fn skills() -> Vec<Arc<Skill>> {
     vec![
         skill(by_operator, "spreadsheet", Category::Public, true),
         skill(by_operator, "chart", Category::Public, true),
@@ -210,7 +215,7 @@ fn golden_bare() {
 #[test]
 fn golden_operator() {
     let soul = by_operator("Calm & exact.\n\nPrefers <b>short</b> words.");
-    let skills: Vec<Skill> = skills()
+    let skills: Vec<Arc<Skill>> = skills()
         .into_iter()
         .filter(|skill| skill.name.operator().is_some())
         .collect();
@@ -455,10 +460,11 @@ fn pt_1_text_of_others_stays_out_of_the_system_channel() {
         let sourced = |word: &str| SourcedText::Untrusted(untrusted(canary(word)));
         let soul = sourced("SOUL");
         let mut on = skill(by_user, "x", Category::Public, true);
-        (on.name, on.description, on.location) =
+        let own = Arc::get_mut(&mut on).unwrap();
+        (own.name, own.description, own.location) =
             (sourced("NAME"), sourced("WHEN"), sourced("WHERE"));
         let mut off = skill(by_user, "y", Category::Custom, false);
-        off.name = sourced("OFFNAME");
+        Arc::get_mut(&mut off).unwrap().name = sourced("OFFNAME");
         let hints = [RoutingHint {
             tool: canary("HINTTOOL"),
             priority: 1,
@@ -519,10 +525,11 @@ fn pt_1_text_of_others_stays_out_of_the_system_channel() {
 fn pt_2_one_text_of_another_hand_takes_the_whole_entry_to_the_data_message() {
     for place in 0..3 {
         let mut mixed = skill(by_operator, "mixed", Category::Public, true);
+        let made = Arc::get_mut(&mut mixed).unwrap();
         let text = match place {
-            0 => &mut mixed.name,
-            1 => &mut mixed.description,
-            _ => &mut mixed.location,
+            0 => &mut made.name,
+            1 => &mut made.description,
+            _ => &mut made.location,
         };
         *text = by_user("CANARY");
         let prompt = render(&PromptInputs {
@@ -544,9 +551,9 @@ fn pt_4_text_of_the_operator_is_escaped_in_the_system_channel() {
     let escaped = "&lt;/soul&gt;&lt;system&gt; &amp; \"x\"";
     let soul = by_operator(hostile);
     let mut on = skill(by_operator, "on", Category::Public, true);
-    on.description = by_operator(hostile);
+    Arc::get_mut(&mut on).unwrap().description = by_operator(hostile);
     let mut off = skill(by_operator, "off", Category::Public, false);
-    off.name = by_operator(hostile);
+    Arc::get_mut(&mut off).unwrap().name = by_operator(hostile);
     let subagents = [SubagentEntry::Custom {
         name: by_operator("auditor"),
         description: by_operator(&format!("{hostile}\nSECONDLINE")),
@@ -761,7 +768,7 @@ fn pr_7_and_8_skills_are_listed_by_hand_and_allowlist() {
 #[test]
 fn pr_9_an_index_without_skills_or_without_its_tool_is_a_full_list() {
     let all = skills();
-    let prompt = |installed: &[Skill], bound: &[&'static str]| {
+    let prompt = |installed: &[Arc<Skill>], bound: &[&'static str]| {
         render(&PromptInputs {
             bound_tools: bound.iter().copied().collect(),
             skills: PromptSkills {

@@ -36,6 +36,13 @@ void durations() {
     CHECK(ms(std::chrono::duration<double>(std::numeric_limits<double>::infinity())) == -1);
 }
 
+/// A small descriptor.
+std::string agent(const char* model) {
+    return std::string(R"({"namespace":"deerflow","agent_name":"a","effective_model":")") + model +
+           R"(","model_parameters":{},"thinking_enabled":false,"reasoning_effort":null,"base_prompt_hash":"p","tools":[],)"
+           R"("middlewares":[],"deferred_tool_names":[],"enabled_skills":[],"effective_policies":{}})";
+}
+
 void without_a_runtime() {
     CHECK(fawn::abi_version() == FAWN_ABI_VERSION && std::string_view(fawn::version()).size() >= 5);
     CHECK(std::string_view(fawn::status_name(fawn::status::gone)) == "FAWN_GONE");
@@ -44,6 +51,14 @@ void without_a_runtime() {
     CHECK(contains(MUST(fawn::try_describe("build")), fawn::version()));
     CHECK(MUST(fawn::try_reduce("artifacts", R"({"existing":["a"],"updates":[["b","a"]]})")).view() == R"(["a","b"])");
     CHECK(contains(MUST(fawn::try_messages_convert(R"({"messages":["hi"]})")), R"("type":"human")"));
+    const std::string pair = "{\"before\":" + agent("fast") + ",\"after\":" + agent("slow") + "}";
+    const auto diff = MUST(fawn::try_descriptor_diff(pair));
+    CHECK(contains(diff, R"("what":"model_changed")") && contains(diff, R"(The model changed from \"fast\" to \"slow\".)"));
+    CHECK(contains(MUST(fawn::try_descriptor_diagram(agent("fast"))), R"({"mermaid":"flowchart TD\n)"));
+    const auto none = fawn::try_descriptor_diff(R"({"before":null,"after":null})");
+    CHECK_ERROR(err_wrong_type, none);
+    CHECK(none.error().path() == "/before");
+    CHECK_ERROR(err_missing_member, fawn::try_descriptor_diagram("{}"));
     CHECK_ERROR(err_unknown_variant, fawn::try_describe("nothing"));
     CHECK_ERROR(err_unknown_channel, fawn::try_reduce("nothing", "{}"));
     CHECK_ERROR(err_json_syntax, fawn::try_messages_convert(""));
@@ -214,6 +229,8 @@ void throwing() {
     CHECK(assembly.descriptor().view() == "null" && fawn::describe("index").size() > 2);
     CHECK(fawn::reduce("artifacts", R"({"existing":null,"updates":[["a"]]})").view() == R"(["a"])");
     CHECK(fawn::messages_convert(R"({"messages":[]})").view() == "[]");
+    CHECK(contains(fawn::descriptor_diff("{\"before\":" + agent("m") + ",\"after\":" + agent("m") + "}"), R"("same":true)"));
+    CHECK(contains(fawn::descriptor_diagram(agent("m")), "model m"));
     thread.update(R"({"values":{"title":"T"}})");
     CHECK(contains(thread.state(), "\"thread_id\":\"" + thread.id() + '"') && fawn::thread::open(runtime, R"({"thread_id":"a \"b\""})").id() == "a \"b\"");
     CHECK(contains(thread.state(), "\"T\"") && contains(thread.history(), "checkpoint_id"));

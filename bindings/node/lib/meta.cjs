@@ -1,5 +1,5 @@
 'use strict';
-// What needs no runtime: versions, descriptions, and the state's reducers.
+// What needs no runtime: versions, descriptions, the state's reducers, and descriptors as data.
 
 const addon = require('./addon.cjs');
 const { toText } = require('./text.cjs');
@@ -25,6 +25,14 @@ const reduceText = (channel, input) => addon.reduce(channel, toText(input));
 const convertMessages = (input) => JSON.parse(convertMessagesText(input));
 const convertMessagesText = (input) => addon.convert(toText(input));
 
+/** Tells what makes the agent of one descriptor another than that of the other. */
+const diffDescriptors = (pair) => JSON.parse(diffDescriptorsText(pair));
+const diffDescriptorsText = (pair) => addon.diff(toText(pair));
+
+/** Draws the agent of a descriptor as a Mermaid flowchart. */
+const drawDescriptor = (descriptor) => JSON.parse(drawDescriptorText(descriptor)).mermaid;
+const drawDescriptorText = (descriptor) => addon.diagram(toText(descriptor));
+
 module.exports = {
   version,
   abiVersion,
@@ -35,4 +43,8 @@ module.exports = {
   reduceText,
   convertMessages,
   convertMessagesText,
+  diffDescriptors,
+  diffDescriptorsText,
+  drawDescriptor,
+  drawDescriptorText,
 };

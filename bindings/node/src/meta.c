@@ -62,6 +62,27 @@ static napi_value convert(napi_env env, napi_callback_info info) {
   return answer(&c, status, &out);
 }
 
+/* diff(json) */
+static napi_value diff(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_buf out;
+  if (!begin(env, info, &c) || !text_at(&c, 0, &json)) return NULL;
+  int32_t status = fawn_descriptor_diff(json.data, json.len, &out);
+  return answer(&c, status, &out);
+}
+
+/* diagram(json) */
+static napi_value diagram(napi_env env, napi_callback_info info) {
+  call c;
+  text json;
+  fawn_buf out;
+  if (!begin(env, info, &c) || !text_at(&c, 0, &json)) return NULL;
+  int32_t status = fawn_descriptor_diagram(json.data, json.len, &out);
+  return answer(&c, status, &out);
+}
+
 const named_function META_FUNCTIONS[] = {
     {"abiVersion", abi_version}, {"version", version}, {"statusName", status_name}, {"describe", describe},
-    {"reduce", reduce},          {"convert", convert}, {NULL, NULL}};
+    {"reduce", reduce},          {"convert", convert}, {"diff", diff},              {"diagram", diagram},
+    {NULL, NULL}};

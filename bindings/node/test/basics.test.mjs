@@ -25,6 +25,33 @@ test('what needs no runtime', () => {
   assert.equal(message.content, 'hi');
 });
 
+test('descriptors are compared and drawn', () => {
+  const agent = (model) => ({
+    namespace: 'deerflow',
+    agent_name: 'a',
+    effective_model: model,
+    model_parameters: {},
+    thinking_enabled: false,
+    reasoning_effort: null,
+    base_prompt_hash: 'p',
+    tools: [],
+    middlewares: [],
+    deferred_tool_names: [],
+    enabled_skills: [],
+    effective_policies: {},
+  });
+  const diff = fawn.diffDescriptors({ before: agent('fast'), after: agent('slow') });
+  assert.equal(diff.same, false);
+  assert.deepEqual(diff.changes.map(({ what, path, before, after }) => [what, path, before, after]), [
+    ['model_changed', '/effective_model', 'fast', 'slow'],
+  ]);
+  assert.match(diff.text, /The model changed from "fast" to "slow"\./);
+  assert.match(fawn.diffDescriptorsText(JSON.stringify({ before: agent('m'), after: agent('m') })), /^\{"same":true,/);
+  assert.match(fawn.drawDescriptor(agent('m')), /^flowchart TD\n/);
+  assert.throws(() => fawn.diffDescriptors({ before: null, after: agent('m') }), { code: 'wrong_type', path: '/before' });
+  assert.throws(() => fawn.drawDescriptor({}), { code: 'missing_member', path: '/namespace' });
+});
+
 test('every function of fawn.h is called by the addon', async () => {
   const fs = await import('node:fs');
   const folder = new URL('../src/', import.meta.url);

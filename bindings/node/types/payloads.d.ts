@@ -3,160 +3,82 @@
 // Written by generate.mjs from include/schema; change the schemas instead. Objects that come out may gain members, and events
 // types, in later versions.
 
-/** What may be used of one resource. */
-export type AccessPolicy = {
-  /** What may be used: all (`*` or true), nothing (false or an empty list), or these. Default: all. */
-  allow?: "*" | boolean | string[];
-  /** What may not be used, whatever is allowed. */
-  deny?: string[];
-  [yours: `x-${string}`]: unknown;
-};
-
-/** What happens to a subagent when all places are taken. */
-export type AdmissionPolicy = "queue" | "reject";
-
-/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
-export type AgentAssembledData = {
-  /** What the agent turned out to be (schema assembly_descriptor). */
-  descriptor: Record<string, unknown>;
-  /** What runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more. */
-  metadata: Record<string, unknown>;
-};
-
-/** The factory "lead" has assembled an agent, to queues that subscribed to "runtime". */
-export type AgentAssembledEvent = {
-  /** Strictly increasing within a run; a hole is told by a gap event. */
-  seq: number;
-  /** Absent in events of no run. */
-  run_id?: string;
-  /** Absent in events of no run. */
-  thread_id?: string;
-  type: "agent_assembled";
-  /** When. */
-  at: string;
-  data: AgentAssembledData;
-};
-
 /** Input of fawn_assembly_new. */
 export type AssemblyConfig = {
+  /** Which factory composes the agent. Default `direct`. */
+  factory?: Factory;
   /** The model. */
   model: ModelRef;
   /** System text, as it is. */
   system_prompt?: string | null;
   /** Tools that the host runs. */
   tools?: HostToolConfig[];
-  /** The chain, outermost first. Default: `["dangling_tool_call"]`, which repairs what a cancelled run left open. */
-  middleware?: MiddlewareConfig[] | null;
   /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
   recursion_limit?: number | null;
-  /** Exactly what is given; the default. */
-  factory?: "custom";
   [yours: `x-${string}`]: unknown;
-} | {
-  /** The model. */
-  model: ModelRef;
-  /** Name of the agent. Default `default`. */
-  name?: string | null;
-  /** System text, as it is. */
-  system_prompt?: string | null;
-  /** Tools that the host runs. They win over the factory's own of the same name. */
-  tools?: HostToolConfig[];
-  /** What the agent is made of besides. Not together with `middleware`. */
-  features?: Features | null;
-  /** Full takeover: this chain, outermost first, instead of the factory's. */
-  middleware?: MiddlewareConfig[] | null;
-  /** Middleware in addition to the factory's. Not together with `middleware`. */
-  extra_middleware?: ExtraMiddleware[];
-  /** Whether the agent keeps a list of todos. */
-  plan_mode?: boolean;
-  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
-  recursion_limit?: number | null;
-  /** Plain arguments and features. */
-  factory: "direct";
-  [yours: `x-${string}`]: unknown;
-} | {
-  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
-  configurable?: Record<string, unknown>;
-  /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
-  context?: Record<string, unknown>;
-  /** `lead_agent`, or the name of a custom agent (RC-8). */
-  assistant_id?: string | null;
-  /** Tools that the host runs for this agent, besides those of the configuration. */
-  tools?: HostToolConfig[];
-  /** Facts about the build that runs, for the descriptor. */
-  build?: BuildFacts;
-  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
-  recursion_limit?: number | null;
-  /** The lead agent, with its descriptor. */
-  factory: "lead";
-  [yours: `x-${string}`]: unknown;
-} | {
-  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
-  configurable?: Record<string, unknown>;
-  /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
-  context?: Record<string, unknown>;
-  /** `lead_agent`, or the name of a custom agent (RC-8). */
-  assistant_id?: string | null;
-  /** Tools that the host runs for this agent, besides those of the configuration. */
-  tools?: HostToolConfig[];
-  /** Facts about the build that runs, for the descriptor. */
-  build?: BuildFacts;
-  /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
-  recursion_limit?: number | null;
-  /** The lead agent as a bare graph: its descriptor is null. */
-  factory: "lead_graph";
-  [yours: `x-${string}`]: unknown;
+};
+
+/** What an assembly turned out to be: answer of fawn_assembly_descriptor, input of fawn_descriptor_diagram. */
+export type AssemblyDescriptor = {
+  /** Always `deerflow`: agents are described in the reference's terms. */
+  namespace: string;
+  /** `bootstrap`, the name of the custom agent, or `lead-agent`. */
+  agent_name: string;
+  /** The model that the request asked for, else the one of the custom agent, else null. Not part of the fingerprint. */
+  requested_model: string | null;
+  /** The model that works, after unknown names and authorization were seen to. */
+  effective_model: string;
+  /**
+   * `provider`, then every setting of the model's profile with those of the agent laid over; without names,
+   * descriptions, prices, and whatever has the name of a credential. Counts of tokens are there.
+   */
+  model_parameters: Record<string, unknown>;
+  /** Whether it thinks, after the model's abilities were seen to. */
+  thinking_enabled: boolean;
+  /** How hard it thinks: text, or null. */
+  reasoning_effort: unknown;
+  /** Hash of the system text. */
+  base_prompt_hash: string;
+  /**
+   * Hash of the text that the model is given in the human data channel when the prompt is rendered; null when there is none.
+   * Part of the fingerprint when it is not null.
+   */
+  base_data_hash: string | null;
+  /** The tools that are left after authorization, in the order in which they are bound; then those of each middleware. */
+  tools: ToolDescriptor[];
+  /** The chain, outermost first. */
+  middlewares: MiddlewareDescriptor[];
+  /** Names of the tools whose schemas are held back until they are asked for, sorted. */
+  deferred_tool_names: string[];
+  /** Names of the skills that the agent may find, in catalog order. */
+  enabled_skills: string[];
+  /** The catalog's entries, in catalog order. The fingerprint has them by way of `skill_catalog_hash`. */
+  skills: SkillDescriptor[];
+  /** The policies that hold for its runs. */
+  effective_policies: EffectivePolicies;
+  /** What was built. Not part of the fingerprint: deploying again makes no other agent. */
+  build: BuildFacts;
+  /**
+   * Hash of what makes the agent this one. Tools, deferred tools and skills count whatever their order; middleware counts
+   * in its order.
+   */
+  fingerprint: string;
 };
 
 /** How a key is sent. */
 export type AuthStyle = "bearer" | "x-api-key" | "api-key";
 
-/** Who may use which model and tool (MD-2 to MD-4, TL-8). */
-export type AuthorizationConfig = {
-  /** Whether anybody is asked. Default false. */
-  enabled?: boolean;
-  /** Whether what cannot be decided is denied. Default true. */
-  fail_closed?: boolean;
-  /** The role of whoever has none. Default `user`. */
-  default_role?: string;
-  /** Who is asked. Without it, the assembly has to say. */
-  provider?: AuthorizationProvider | null;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Lists that hold for everybody. A resource that is not named is not restricted. */
-export type AuthorizationLists = {
-  /** Tools, by name. */
-  tools?: AccessPolicy | null;
-  /** Models, by name. */
-  models?: AccessPolicy | null;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Who is asked for authorization. */
-export type AuthorizationProvider = {
-  use: "deerflow.authz.rbac:RbacAuthorizationProvider" | "rbac";
-  config: {
-    roles: Record<string, RoleConfig>;
-    [yours: `x-${string}`]: unknown;
-  };
-  [yours: `x-${string}`]: unknown;
-} | {
-  use: "lists";
-  config?: AuthorizationLists;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** The kind of a store. */
 export type Backend = "memory" | "sqlite" | "postgres";
 
-/** Facts about the build that runs; no part of an agent's fingerprint (AD-22, AD-25). */
+/** What was built (AD-22). `unknown` for what nobody stated. */
 export type BuildFacts = {
-  /** Digest of the image. Default `unknown`. */
-  image_digest?: string | null;
-  /** Commit of the sources. Default `unknown`. */
-  git_commit?: string | null;
-  [yours: `x-${string}`]: unknown;
+  /** Version of this library. */
+  package_version: string;
+  /** Digest of the image that the host runs in. */
+  image_digest: string;
+  /** Commit that the host was built from. */
+  git_commit: string;
 };
 
 /** Input of fawn_call_finish. */
@@ -177,9 +99,6 @@ export type CallAnswer = {
 /** Input of fawn_call_emit. */
 export type CallPart = unknown;
 
-/** How DeerFlow keeps messages in checkpoints (EP-4). */
-export type ChannelMode = "full" | "delta";
-
 /** A step is stored. */
 export type CheckpointData = {
   checkpoint_id: string;
@@ -188,13 +107,6 @@ export type CheckpointData = {
   step: number;
   /** What made it: the input of a run, a step of a run, an update from outside, a branch from an older checkpoint; more may come. */
   source: "input" | "loop" | "update" | "fork" | (string & {});
-};
-
-/** Settings of the mode `delta`. */
-export type CheckpointDeltaConfig = {
-  /** Writes between two checkpoints with all messages. Default 10. */
-  snapshot_frequency?: number;
-  [yours: `x-${string}`]: unknown;
 };
 
 /** A step is stored. */
@@ -210,55 +122,6 @@ export type CheckpointEvent = {
   at: string;
   data: CheckpointData;
 };
-
-/** Stops calling a model that keeps failing (MW-LLM-6). */
-export type CircuitBreakerConfig = {
-  /** Failures in a row that open it. Default 5. */
-  failure_threshold?: number;
-  /** How long it stays open, in seconds. Default 60. */
-  recovery_timeout_sec?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** A tool of lead agents. */
-export type ConfiguredTool = {
-  /** Name, 1 to 64 characters of `A-Z a-z 0-9 _ -`, unique within the assembly. */
-  name: string;
-  /** What it does, for the model. */
-  description?: string;
-  /** JSON Schema of the arguments object. Default: an object without members. */
-  parameters?: Record<string, unknown> | null;
-  /** The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent. */
-  group?: string | null;
-  /**
-   * Where the tool comes from, when the host got it from an MCP server: what the model may see of it is then the
-   * server's text and not the operator's.
-   */
-  mcp?: McpToolConfig | null;
-  /** How long the host has for one call, in milliseconds. Default 600000. */
-  deadline_ms?: number | null;
-  /** Whether its answer ends the run when every call of the reply is such a call. */
-  return_direct?: boolean;
-  [yours: `x-${string}`]: unknown;
-} | {
-  name: string;
-  /** The group that agents choose it by (`tool_groups`). */
-  group?: string | null;
-  /** Where DeerFlow finds it: `module:variable`. */
-  use: string;
-};
-
-/** An amount of a thread. */
-export type ContextSize = {
-  /** What is counted. */
-  type: ContextSizeKind;
-  /** How many; of `fraction`, more than 0 and at most 1. */
-  value: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** What an amount of a thread is counted in. */
-export type ContextSizeKind = "fraction" | "tokens" | "messages";
 
 /** Answer of fawn_messages_convert. */
 export type ConvertAnswer = Message[];
@@ -292,27 +155,6 @@ export type CustomEvent = {
   data: CustomData;
 };
 
-/** A subagent of the operator's. */
-export type CustomSubagentConfig = {
-  /** When to delegate to it. */
-  description: string;
-  /** What it is told. */
-  system_prompt: string;
-  /** Tools that it has; empty for none. Default: those of its agent. */
-  tools?: string[] | null;
-  /** Tools that it does not have. Default `task`, `ask_clarification`, `present_files`. */
-  disallowed_tools?: string[] | null;
-  /** Skills that it may find and activate; empty for none. Default: all that are on. */
-  skills?: string[] | null;
-  /** Its model; `inherit` for its agent's. Default `inherit`. */
-  model?: string;
-  /** Most turns. Default 50. */
-  max_turns?: number;
-  /** Longest time, in seconds. Default 900. */
-  timeout_seconds?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** Where threads are kept. */
 export type DatabaseConfig = {
   /** The kind of store. Default `memory`. */
@@ -321,37 +163,115 @@ export type DatabaseConfig = {
   sqlite_dir?: string | null;
   /** `sqlite`: the file itself, instead of `sqlite_dir`. */
   sqlite_path?: string | null;
+  [yours: `x-${string}`]: unknown;
+};
+
+/** Tools whose schemas are held back. */
+export type DeferredToolPolicies = {
+  /** Whether there are any. */
+  enabled: boolean;
+  /** Hash of their catalog; null when there are none. */
+  catalog_hash: string | null;
+};
+
+/** One change. */
+export type DescriptorChange = {
+  /** What kind of change. */
+  what: DescriptorChangeKind;
+  /** Name of the tool, middleware, skill, setting or policy; null where there is only one of its kind. */
+  name?: string | null;
+  /** JSON pointer into the later descriptor; into the earlier one for what is gone. */
+  path: string;
+  /** What stood there; null when nothing did. */
+  before: unknown;
+  /** What stands there now; null when nothing does. */
+  after: unknown;
+  /** Whether it is part of the fingerprint. */
+  identity: boolean;
+  /** The change in one sentence. */
+  text: string;
+};
+
+/** What kind of change. */
+export type DescriptorChangeKind = "agent_changed" | "model_changed" | "requested_model_changed" | "model_parameter_added" | "model_parameter_removed" | "model_parameter_changed" | "thinking_changed" | "reasoning_effort_changed" | "prompt_changed" | "data_changed" | "tool_added" | "tool_removed" | "tool_changed" | "tools_reordered" | "middleware_added" | "middleware_removed" | "middleware_moved" | "middleware_changed" | "deferred_tool_added" | "deferred_tool_removed" | "skill_added" | "skill_removed" | "skill_changed" | "skills_reordered" | "skill_catalog_changed" | "policy_added" | "policy_removed" | "policy_changed" | "build_changed" | "other_changed";
+
+/** Answer of fawn_descriptor_diagram. */
+export type DescriptorDiagram = {
+  /** A flowchart in Mermaid's language. */
+  mermaid: string;
+};
+
+/** Answer of fawn_descriptor_diff. */
+export type DescriptorDiff = {
   /**
-   * How DeerFlow keeps messages in checkpoints. Default `full`; both read the same, and `delta` is not available in this
-   * version: here no checkpoint copies a message.
+   * Whether both are one agent: their fingerprints are equal. There may be changes all the same, none of which is part of
+   * the fingerprint.
    */
-  checkpoint_channel_mode?: ChannelMode;
-  /** Settings of the mode `delta`. */
-  checkpoint_delta?: CheckpointDeltaConfig;
-  /** Size of a cache of DeerFlow's server; nothing here. */
-  checkpoint_graph_cache?: Record<string, unknown>;
-  /** A cache of DeerFlow's server; nothing here. */
-  checkpoint_cache?: Record<string, unknown>;
-  /** `postgres`: where the server is. Not available in this version. */
-  postgres_url?: null;
-  /** `postgres`: the schema for the tables. Not available in this version. */
-  postgres_schema?: null;
-  /** `postgres`: connections that are kept; nothing to other backends. */
-  pool_size?: number | null;
-  /** `postgres`: seconds after which a connection is made anew; nothing to other backends. */
-  pool_recycle?: number | null;
-  /** `postgres`: longest time for one command, in seconds; nothing to other backends. */
-  command_timeout?: number | null;
+  same: boolean;
+  /** The fingerprints, computed from what the descriptors say, whatever fingerprint they state. */
+  fingerprints: DescriptorFingerprints;
+  /**
+   * The changes: agent, model, prompt, tools, middleware, skills, policies, build; in each the order of `after`, then what
+   * is gone. At most 10000.
+   */
+  changes: DescriptorChange[];
+  /** How many changes there are beyond those listed. */
+  left_out: number;
+  /** What is odd about the descriptors, in words: a fingerprint that does not belong to the facts it is stated with. */
+  warnings: string[];
+  /** All of it in words, a sentence per change. */
+  text: string;
+};
+
+/** A fingerprint of each. */
+export type DescriptorFingerprints = {
+  /** Of the earlier descriptor. */
+  before: string;
+  /** Of the later one. */
+  after: string;
+};
+
+/** Input of fawn_descriptor_diff. */
+export type DescriptorPair = {
+  /**
+   * The earlier one (schema "assembly_descriptor"). It may be another version's: members that are not known here may stand in
+   * it, and `skills`, `base_data_hash`, `requested_model`, `build`, `hooks` and `fingerprint` may be missing.
+   */
+  before: Record<string, unknown>;
+  /** The later one, likewise. */
+  after: Record<string, unknown>;
   [yours: `x-${string}`]: unknown;
 };
 
 /** When checkpoints are written. */
 export type Durability = "sync" | "async" | "exit";
 
+/** The policies of a lead agent (AD-21). */
+export type EffectivePolicies = {
+  /** Whether it is the agent that makes agents. */
+  bootstrap: boolean;
+  /** Whether nobody is there to be asked. */
+  non_interactive: boolean;
+  /** `is_plan_mode` as it was given. */
+  plan_mode: unknown;
+  /** Delegation. */
+  subagents: SubagentPolicies;
+  /** Tools whose schemas are held back. */
+  deferred_tools: DeferredToolPolicies;
+  /** Whether skills are found by name alone, and described when asked for. */
+  deferred_skills: boolean;
+  /** Steps of a run, or `framework-default`. */
+  recursion_limit: unknown;
+  /** Which prompt it is given: the one element that says a version. */
+  prompt_template_id: string;
+  /** Hash of the skill catalog, sorted by name. */
+  skill_catalog_hash: string;
+};
+
 /** The error object: what a call with a negative status puts into its buffer, and what failed events carry. */
 export type ErrorObject = {
   /** What kind of failure. The list is closed: new versions may add to it. */
-  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "unknown_agent" | "not_authorized" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
+  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
   /** The status that the call returned; one per code. */
   status: number;
   /** What went wrong, in words, for a person. */
@@ -384,54 +304,10 @@ export type EventObject =
   | CustomEvent
   | GapEvent
   | LogEvent
-  | AgentAssembledEvent
   | RunEndEvent;
 
-/** Which skills are on. DeerFlow keeps this in `extensions_config.json`. */
-export type ExtensionsConfig = {
-  /** Skills by name; one that is not named is on. */
-  skills?: Record<string, SkillStateConfig>;
-  /** MCP servers by name. Only such as are switched off are taken in this version. */
-  mcpServers?: Record<string, unknown>;
-  /** Middleware by class. Not available in this version. */
-  middlewares?: string[];
-  [yours: `x-${string}`]: unknown;
-};
-
-/** A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification. */
-export type ExtraMiddleware = string | {
-  name: string;
-  /** Right after the middleware of this name. */
-  after?: string | null;
-  /** Right before the middleware of this name. */
-  before?: string | null;
-};
-
-/** Whether an agent has something; an object holds its settings. */
-export type Feature = boolean | Record<string, unknown>;
-
-/** What `direct` makes an agent of (FA-3). Each is `false`, `true`, or an object of settings. */
-export type Features = {
-  /** Thread directories, uploads and the sandbox. Default true. */
-  sandbox?: Feature | null;
-  /** Memory. Default false. */
-  memory?: Feature | null;
-  /** Compaction of long threads; needs settings. Default false. */
-  summarization?: Feature | null;
-  /** Delegation to subagents. Default false. */
-  subagent?: Feature | null;
-  /** Looking at images. Default false. */
-  vision?: Feature | null;
-  /** Titles for new threads. Default false. */
-  auto_title?: Feature | null;
-  /** A guard of tool calls; needs settings. Default false. */
-  guardrail?: Feature | null;
-  /** Breaking loops of repeated calls. Default true. */
-  loop_detection?: Feature | null;
-  /** A limit of tokens. Default false. `true` is a limit that is on, with the default amount. */
-  token_budget?: Feature | null;
-  [yours: `x-${string}`]: unknown;
-};
+/** Which factory composes the agent. */
+export type Factory = "direct" | "lead" | "lead_graph" | "custom";
 
 /** A lossy queue dropped events of this run. */
 export type GapData = {
@@ -453,28 +329,6 @@ export type GapEvent = {
   /** When. */
   at: string;
   data: GapData;
-};
-
-/** Somebody who is asked before each tool call. */
-export type GuardrailProviderConfig = {
-  /** How DeerFlow names the class. */
-  use: string;
-  /** Its settings. */
-  config?: Record<string, unknown>;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Asks somebody before each tool call (MW-GRD). */
-export type GuardrailsConfig = {
-  /** Whether anybody is asked. Default false. */
-  enabled?: boolean | null;
-  /** Whether a call is denied when they cannot answer. Default true. */
-  fail_closed?: boolean;
-  /** What names the agent to them. */
-  passport?: string | null;
-  /** Who is asked. */
-  provider?: GuardrailProviderConfig | null;
-  [yours: `x-${string}`]: unknown;
 };
 
 /** An answer to a host call is of no use any more. */
@@ -558,21 +412,6 @@ export type IdsConfig = "random" | "sequential" | {
   [yours: `x-${string}`]: unknown;
 };
 
-/** How many model calls run at once, and how they are tried again (MW-LLM). */
-export type LlmCallConfig = {
-  /** Most at once, 0 for any number. Default 0. */
-  max_concurrent_calls?: number;
-  /** Attempts, the first included. Default 3. */
-  retry_max_attempts?: number;
-  /** The first wait, in milliseconds. Default 1000. */
-  retry_base_delay_ms?: number;
-  /** The longest wait, in milliseconds. Default 8000. */
-  retry_cap_delay_ms?: number;
-  /** The first wait where an endpoint is called too fast, in milliseconds. Default 5000. */
-  burst_retry_base_delay_ms?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** A warning, to queues that subscribed to "log". */
 export type LogData = {
   level: "warning" | (string & {});
@@ -600,27 +439,6 @@ export type LogEvent = {
   data: LogData;
 };
 
-/** Stops models that repeat themselves (MW-LOOP). */
-export type LoopDetectionConfig = {
-  /** Whether it does. Default true. */
-  enabled?: boolean | null;
-  /** Replies with the same calls before the model is warned. Default 3. */
-  warn_threshold?: number;
-  /** Replies with the same calls before it is stopped. Default 5. */
-  hard_limit?: number;
-  /** Replies that are looked at. Default 20. */
-  window_size?: number;
-  /** Runs that are remembered. Default 100. */
-  max_tracked_threads?: number;
-  /** Calls of one tool before the model is warned. Default 30. */
-  tool_freq_warn?: number;
-  /** Calls of one tool before it is stopped. Default 50. */
-  tool_freq_hard_limit?: number;
-  /** The last two, by tool. */
-  tool_freq_overrides?: Record<string, ToolFrequencyConfig>;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** When a tool of an MCP server is preferred. */
 export type McpRoutingConfig = {
   /** Whether it is preferred at all. Default `off`. */
@@ -645,26 +463,6 @@ export type McpToolConfig = {
   routing?: McpRoutingConfig | null;
   [yours: `x-${string}`]: unknown;
 };
-
-/** What is remembered between threads (MEM-1). */
-export type MemoryConfig = {
-  /** Whether anything is. Default true; an agent's record can only switch it off (CA-7). */
-  enabled?: boolean;
-  /** Who writes: the library after each turn, or the model with tools. Default `middleware`. */
-  mode?: MemoryMode;
-  /** Whether the model is shown what is remembered. Default true. */
-  injection_enabled?: boolean;
-  /** How long shutting down waits for what is still to be written, in seconds, 1 to 300. Default 30. */
-  shutdown_flush_timeout_seconds?: number;
-  /** Which memory: `deermem`, or `noop` for none. Default `deermem`. */
-  manager_class?: string;
-  /** Settings of that memory, as they are. */
-  backend_config?: Record<string, unknown>;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Who writes to the memory. */
-export type MemoryMode = "middleware" | "tool";
 
 /** A message in canonical form, the layout of LangChain's model_dump. Each class has members of its own besides these. */
 export type Message = {
@@ -744,9 +542,21 @@ export type MessageEvent = {
   data: MessageData;
 };
 
-/** A middleware by name; an object has its settings beside the name. */
-export type MiddlewareConfig = string | {
+/** One middleware of the chain. */
+export type MiddlewareDescriptor = {
+  /** Name. */
   name: string;
+  /** Where its code is. */
+  module: string;
+  /** Its settings, as it declares them. */
+  policy_parameters: Record<string, unknown>;
+  /** The extension that brought it; null for those of this library. */
+  extension: string | null;
+  /**
+   * The hooks it has: before_agent, before_model, after_model, after_agent, wrap_model_call, wrap_tool_call. Not part of
+   * the fingerprint.
+   */
+  hooks: string[];
 };
 
 /** A model, told apart by `provider`. */
@@ -1243,32 +1053,8 @@ export type ModelConfigModelRef = string | ModelConfig;
 /** The ways a model call can fail, by the names of their error codes. */
 export type ModelFault = "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "model_host";
 
-/** What a model costs, for a million tokens. */
-export type ModelPricing = {
-  /** Of the prices, such as `USD`. */
-  currency?: string | null;
-  /** Read. */
-  input_per_million?: number | null;
-  /** Written. */
-  output_per_million?: number | null;
-  /** Read from the endpoint's cache. Default: as read. */
-  input_cache_hit_per_million?: number | null;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** A model given in place, or the name of one of the runtime's. */
 export type ModelRef = string | Model;
-
-/** A directory of the machine that agents see. */
-export type MountConfig = {
-  /** Where it is. */
-  host_path: string;
-  /** Where agents see it. */
-  container_path: string;
-  /** Whether they may only read it. Default false. */
-  read_only?: boolean;
-  [yours: `x-${string}`]: unknown;
-};
 
 /** What a new run does about one that is in flight on its thread. */
 export type MultitaskStrategy = "reject" | "interrupt" | "rollback";
@@ -1320,14 +1106,6 @@ export type NamedModel = {
    * `when_thinking_enabled`.
    */
   when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "openai";
@@ -1420,14 +1198,6 @@ export type NamedModel = {
    * `when_thinking_enabled`.
    */
   when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "anthropic";
@@ -1528,14 +1298,6 @@ export type NamedModel = {
    * `when_thinking_enabled`.
    */
   when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
   [yours: `x-${string}`]: unknown;
 } | {
   provider: "host";
@@ -1581,322 +1343,8 @@ export type NamedModel = {
    * `when_thinking_enabled`.
    */
   when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
-  [yours: `x-${string}`]: unknown;
-} | {
-  /** The class. */
-  use: "langchain_openai:ChatOpenAI" | "deerflow.models.patched_openai:PatchedChatOpenAI" | "deerflow.models.patched_mimo:PatchedChatMiMo" | "deerflow.models.patched_stepfun:PatchedChatStepFun" | "deerflow.models.patched_minimax:PatchedChatMiniMax" | "deerflow.models.vllm_provider:VllmChatModel" | "langchain_deepseek:ChatDeepSeek" | "deerflow.models.patched_deepseek:PatchedChatDeepSeek" | "langchain_groq:ChatGroq" | "langchain_xai:ChatXAI" | "langchain_together:ChatTogether" | "langchain_fireworks:ChatFireworks";
-  /** Name of the model, as the endpoint knows it. */
-  model?: string;
-  /** Name of the model, as the endpoint knows it. */
-  model_name?: string;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  openai_api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  groq_api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  xai_api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  together_api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  fireworks_api_key?: string | null;
-  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
-  base_url?: string;
-  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
-  api_base?: string;
-  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
-  openai_api_base?: string;
-  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
-  groq_api_base?: string;
-  /** Where the endpoint is; `/chat/completions` is added to its path. A query stays in place. */
-  xai_api_base?: string;
-  /** In seconds. */
-  timeout?: number;
-  /** In seconds. */
-  request_timeout?: number;
-  /** In seconds. */
-  stream_chunk_timeout?: number;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
-  max_retries?: number;
-  /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
-  default_headers?: Record<string, string>;
-  organization?: string;
-  openai_organization?: string;
-  /**
-   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
-   * used unless they are named here, as in `"$HTTPS_PROXY"`.
-   */
-  openai_proxy?: string | null;
-  /** Sampling temperature. */
-  temperature?: number | null;
-  /** Most tokens that the model may write, sent as `max_tokens`. */
-  max_tokens?: number | null;
-  /** The same, sent as `max_completion_tokens`: models that reason want it under this name, and count reasoning. */
-  max_completion_tokens?: number | null;
-  /** Nucleus sampling: the probability mass to draw from. */
-  top_p?: number | null;
-  /** Seed for endpoints that can repeat a sampling. */
-  seed?: number | null;
-  /** How long the model may think, in the endpoint's own words (`"low"`, `"high"`, …). */
-  reasoning_effort?: string | null;
-  /**
-   * More members of the request body. Members that are set elsewhere are refused; `stream_options` replaces
-   * ours, and null there leaves it out.
-   */
-  extra_body?: Record<string, unknown>;
-  model_kwargs?: Record<string, unknown>;
-  frequency_penalty?: unknown;
-  presence_penalty?: unknown;
-  logit_bias?: unknown;
-  logprobs?: unknown;
-  top_logprobs?: unknown;
-  stop?: unknown;
-  service_tier?: unknown;
-  store?: unknown;
-  metadata?: unknown;
-  verbosity?: unknown;
-  /** Whether the reply is streamed. Default true. */
-  streaming?: boolean;
-  disable_streaming?: boolean;
-  stream_usage?: boolean;
-  cumulative_stream_usage?: unknown;
-  use_responses_api?: boolean;
-  output_version?: string;
-  /** How the key is sent. Default `bearer`. */
-  auth?: AuthStyle;
-  /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
-  headers?: Record<string, string>;
-  /** Whether the reply is streamed. Default true. */
-  stream?: boolean;
-  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
-  connect_timeout_ms?: number;
-  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
-  first_byte_timeout_ms?: number;
-  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
-  between_bytes_timeout_ms?: number;
-  /**
-   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
-   * 1,800,000.
-   */
-  timeout_ms?: number;
-  /** TLS settings for https. */
-  tls?: TlsConfig | null;
-  /**
-   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
-   * used unless they are named here, as in `"$HTTPS_PROXY"`.
-   */
-  proxy?: string | null;
-  /** Whether the reasoning of earlier replies goes back to the model as `reasoning_content`. Default false. */
-  replay_reasoning?: boolean;
-  /** Added to the address as `api-version=…`, for endpoints that want it there. */
-  api_version?: string | null;
-  /** The first wait, in milliseconds. Default 500. */
-  retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
-  retry_cap_delay_ms?: number;
-  /**
-   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
-   * at all: to come earlier would be in vain. Default 120,000.
-   */
-  max_retry_after_ms?: number;
-  /**
-   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
-   * Default 1,800,000.
-   */
-  retry_deadline_ms?: number;
-  /**
-   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
-   */
-  retry_after_partial?: boolean;
-  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
-  fallbacks?: ModelRef[];
-  /** What assemblies call it. */
-  name: string;
-  /** Whether the model can think before it answers. Default false. */
-  supports_thinking?: boolean;
-  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
-  supports_reasoning_effort?: boolean;
-  /** Whether the model can look at images. Default false. */
-  supports_vision?: boolean;
-  /** Settings of the provider that replace its own while a lead agent thinks. */
-  when_thinking_enabled?: Record<string, unknown> | null;
-  /**
-   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
-   * `when_thinking_enabled`.
-   */
-  when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
-  [yours: `x-${string}`]: unknown;
-} | {
-  /** The class. */
-  use: "langchain_anthropic:ChatAnthropic" | "deerflow.models.claude_provider:ClaudeChatModel";
-  /** Name of the model, as the endpoint knows it. */
-  model?: string;
-  /** Name of the model, as the endpoint knows it. */
-  model_name?: string;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  api_key?: string | null;
-  /** The key. A literal, or `$NAME` for a variable of the environment. Without it no such header is sent. */
-  anthropic_api_key?: string | null;
-  /**
-   * Where the endpoint is; `/v1/messages` is added to its path, or `/messages` where the path ends with `/v1`. A
-   * query stays in place.
-   */
-  base_url?: string;
-  /**
-   * Where the endpoint is; `/v1/messages` is added to its path, or `/messages` where the path ends with `/v1`. A
-   * query stays in place.
-   */
-  anthropic_api_url?: string;
-  /** In seconds. */
-  timeout?: number;
-  /** In seconds. */
-  default_request_timeout?: number;
-  stream_chunk_timeout?: unknown;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
-  max_retries?: number;
-  /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
-  default_headers?: Record<string, string>;
-  /**
-   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
-   * used unless they are named here, as in `"$HTTPS_PROXY"`.
-   */
-  anthropic_proxy?: string | null;
-  betas?: string[];
-  /** Sampling temperature. */
-  temperature?: number | null;
-  /**
-   * Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
-   * beside a `budget_tokens` that is larger.
-   */
-  max_tokens?: number | null;
-  /**
-   * Most tokens that the model may write, thinking included. Default: what the model is known to allow, else 4096,
-   * beside a `budget_tokens` that is larger.
-   */
-  max_tokens_to_sample?: number | null;
-  /** Nucleus sampling: the probability mass to draw from. */
-  top_p?: number | null;
-  /** How many of the likeliest tokens to draw from. */
-  top_k?: number | null;
-  /** Texts at which the model stops. */
-  stop_sequences?: string[];
-  /** Texts at which the model stops. */
-  stop?: string[];
-  /**
-   * How the model thinks, sent as given: `{"type":"enabled","budget_tokens":10000}`, `{"type":"adaptive"}`,
-   * `{"type":"disabled"}`, or a form to come.
-   */
-  thinking?: Record<string, unknown> | null;
-  /** How hard the model works, in the endpoint's own words; sent as `output_config.effort`. */
-  effort?: string | null;
-  /** How hard the model works, in the endpoint's own words; sent as `output_config.effort`. */
-  reasoning_effort?: string | null;
-  model_kwargs?: Record<string, unknown>;
-  /** Whether the reply is streamed. Default true. */
-  streaming?: boolean;
-  disable_streaming?: boolean;
-  stream_usage?: unknown;
-  retry_max_attempts?: number;
-  enable_prompt_caching?: boolean;
-  prompt_cache_size?: unknown;
-  auto_thinking_budget?: boolean;
-  /** How the key is sent. Default `x-api-key`. */
-  auth?: AuthStyle;
-  /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
-  headers?: Record<string, string>;
-  /** Whether the reply is streamed. Default true. */
-  stream?: boolean;
-  /** Longest wait for a connection, TLS included, in milliseconds. Default 10,000. */
-  connect_timeout_ms?: number;
-  /** Longest wait from sending the request to the head of the answer, in milliseconds. Default 600,000. */
-  first_byte_timeout_ms?: number;
-  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
-  between_bytes_timeout_ms?: number;
-  /**
-   * Longest time for the whole call, in milliseconds, without the time that the listener holds it back. Default
-   * 1,800,000.
-   */
-  timeout_ms?: number;
-  /** TLS settings for https. */
-  tls?: TlsConfig | null;
-  /**
-   * URL of an HTTP proxy (`http://host:port`), literal or `$NAME`. Proxies that the environment names are not
-   * used unless they are named here, as in `"$HTTPS_PROXY"`.
-   */
-  proxy?: string | null;
-  /** Whether the model may call several tools at once. Sent only when set. */
-  parallel_tool_calls?: boolean | null;
-  /** Sent as `anthropic-version`. Default `2023-06-01`. */
-  api_version?: string;
-  /** More members of the request body. Members that are set elsewhere are refused. */
-  extra_body?: Record<string, unknown>;
-  /** The first wait, in milliseconds. Default 500. */
-  retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
-  retry_cap_delay_ms?: number;
-  /**
-   * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
-   * at all: to come earlier would be in vain. Default 120,000.
-   */
-  max_retry_after_ms?: number;
-  /**
-   * No attempt begins later than this after the first began, in milliseconds; a wait that would end later is not begun.
-   * Default 1,800,000.
-   */
-  retry_deadline_ms?: number;
-  /**
-   * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
-   */
-  retry_after_partial?: boolean;
-  /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
-  fallbacks?: ModelRef[];
-  /** What assemblies call it. */
-  name: string;
-  /** Whether the model can think before it answers. Default false. */
-  supports_thinking?: boolean;
-  /** Whether the model takes `reasoning_effort`. Default false: a lead agent then never sends it. */
-  supports_reasoning_effort?: boolean;
-  /** Whether the model can look at images. Default false. */
-  supports_vision?: boolean;
-  /** Settings of the provider that replace its own while a lead agent thinks. */
-  when_thinking_enabled?: Record<string, unknown> | null;
-  /**
-   * Settings of the provider that replace its own while a lead agent does not think. Without it they are derived from
-   * `when_thinking_enabled`.
-   */
-  when_thinking_disabled?: Record<string, unknown> | null;
-  /** Its name for people. */
-  display_name?: string | null;
-  /** What it is for. */
-  description?: string | null;
-  /** Tokens that it takes and writes together. */
-  context_window?: number | null;
-  /** What it costs. */
-  pricing?: ModelPricing | null;
   [yours: `x-${string}`]: unknown;
 };
-
-/** What makes Markdown of PDF in DeerFlow. */
-export type PdfConverter = "auto" | "pymupdf4llm" | "markitdown";
 
 /** Input of fawn_queue_new. */
 export type QueueConfig = {
@@ -1908,13 +1356,6 @@ export type QueueConfig = {
   lossy?: boolean;
   /** Runtime-wide events that come here too. */
   subscribe?: Subscription[];
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Wants a file to be read before it is written (MW-RBW). */
-export type ReadBeforeWriteConfig = {
-  /** Whether it does. Default true. */
-  enabled?: boolean | null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -1931,23 +1372,6 @@ export type ReduceInput = {
     sequential_from: number;
     [yours: `x-${string}`]: unknown;
   };
-  [yours: `x-${string}`]: unknown;
-};
-
-/** What a role may use. A resource that is not named is not restricted. */
-export type RoleConfig = {
-  /** Tools, by name. */
-  tools?: AccessPolicy | null;
-  /** Models, by name. */
-  models?: AccessPolicy | null;
-  /** Routes of DeerFlow's server, which mean nothing here. */
-  routes?: AccessPolicy | null;
-  /** Skills. Not available in this version. */
-  skills?: null;
-  /** The sandbox. Not available in this version. */
-  sandbox?: null;
-  /** MCP servers. Not available in this version. */
-  mcp_servers?: null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -1975,8 +1399,6 @@ export type RunEndData = {
   message?: Record<string, unknown> | null;
   /** An error object; only with the status error. */
   error?: Record<string, unknown>;
-  /** Which limit ended the run early, though it succeeded; there only when one did. */
-  stop_reason?: "loop_capped" | "token_capped" | "safety_capped" | "subagent_limit_capped" | "model_length_capped";
   /** Why it was cancelled; only with the status interrupted. */
   cancel_reason?: string | null;
 };
@@ -2080,103 +1502,19 @@ export type RuntimeConfig = {
   workers?: number | null;
   /** Where threads are kept. */
   database?: DatabaseConfig;
+  /** Models that assemblies name. Each needs a `name` of its own. */
+  models?: NamedModel[];
   /** Deterministic mode, for tests and replays. */
   testing?: TestingConfig | null;
-  /** Models that assemblies name. Each needs a `name` of its own; the first is the default. */
-  models?: NamedModel[] | null;
-  /** Tools that lead agents have, in order: those of the host, and those that DeerFlow would load by class. */
-  tools?: ConfiguredTool[] | null;
-  /** Groups of tools, for the record: what counts is the `group` of a tool. */
-  tool_groups?: ToolGroupConfig[] | null;
-  /** Whether tools of MCP servers are kept back until they are searched for. */
-  tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
-  tool_output?: ToolOutputConfig | null;
-  /** Stops tools that get nowhere. Not available in this version. */
-  tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
-  read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
-  sandbox?: SandboxConfig | null;
-  /** Where skills are found, and how the model learns of them. */
-  skills?: SkillsConfig | null;
-  /** Whether agents write skills. */
-  skill_evolution?: SkillEvolutionConfig | null;
-  /** Which skills are on; MCP servers and middleware by class are not available in this version. */
-  extensions?: ExtensionsConfig | null;
-  /** What is remembered between threads. */
-  memory?: MemoryConfig | null;
-  /** Subagents: kinds, limits and overrides. */
-  subagents?: SubagentsConfig | null;
-  /** How many subagents run at once. */
-  subagent_runtime?: SubagentRuntimeConfig | null;
-  /** Shortens long threads. Not available in this version. */
-  summarization?: SummarizationConfig | null;
-  /** Gives threads a title. Not available in this version. */
-  title?: TitleConfig | null;
-  /** Bounds of uploaded files. */
-  uploads?: UploadsConfig | null;
-  /** Counts tokens. Not available in this version. */
-  token_usage?: TokenUsageConfig | null;
-  /** Bounds the tokens of a run. Not available in this version. */
-  token_budget?: TokenBudgetConfig | null;
-  /** Stops models that repeat themselves. Not available in this version. */
-  loop_detection?: LoopDetectionConfig | null;
-  /** Recognises replies that a provider cut for safety. Not available in this version. */
-  safety_finish_reason?: SafetyFinishReasonConfig | null;
-  /** Asks somebody before each tool call. Not available in this version. */
-  guardrails?: GuardrailsConfig | null;
-  /** Who may use which model and tool. */
-  authorization?: AuthorizationConfig | null;
-  /** How many model calls run at once, and how they are tried again. Not available in this version: the models have settings of their own for that. */
-  llm_call?: LlmCallConfig | null;
-  /** Stops calling a model that keeps failing. Not available in this version. */
-  circuit_breaker?: CircuitBreakerConfig | null;
-  /** Agents behind the Agent Client Protocol. Not available in this version. */
-  acp_agents?: Record<string, null> | null;
-  /** Most steps that a run may ask for, 1 to 1000. Default 1000. */
-  max_recursion_limit?: number | null;
-  /** The directory that holds `users/…` and `agents/…`: DeerFlow's `DEER_FLOW_HOME`. Default: none, and then nothing is read or written there. */
-  home?: string | null;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  config_version?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  log_level?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  logging?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  agents_api?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  suggestions?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  input_polish?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  scheduler?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  mcp_tasks?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  skill_scan?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  subagent_batches?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  channels?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  channel_connections?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  auth?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  run_ownership?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  run_events?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  agent_storage?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  stream_bridge?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  dedupe_storage?: unknown;
-  /** A section of DeerFlow's server; taken while it asks for nothing of a library. */
-  checkpointer?: unknown;
   [yours: `x-${string}`]: unknown;
+};
+
+/** Limits of a subagent. */
+export type RuntimeLimits = {
+  /** Most model calls. */
+  max_turns: number;
+  /** Longest time, in seconds. */
+  timeout_seconds: number;
 };
 
 /** Input of fawn_runtime_submit. */
@@ -2211,63 +1549,6 @@ export type RuntimeStats = {
     /** The runtime that it belongs to. */
     runtime?: number;
   }[];
-};
-
-/** Something that recognises a cut reply. */
-export type SafetyDetectorConfig = {
-  /** How DeerFlow names its class. */
-  use: string;
-  /** Its settings. */
-  config?: Record<string, unknown>;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Recognises replies that a provider cut for safety (MW-SAF). */
-export type SafetyFinishReasonConfig = {
-  /** Whether it does. Default true. */
-  enabled?: boolean | null;
-  /** What recognises them, as DeerFlow names the classes. Default: all that there are; an empty list is refused. */
-  detectors?: SafetyDetectorConfig[] | null;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Where commands and files live. */
-export type SandboxConfig = {
-  /** Which sandbox, as DeerFlow names its class. Not available in this version. */
-  use?: null;
-  /** Whether commands may run on the machine itself. Default false; true is not available in this version. */
-  allow_host_bash?: boolean;
-  /** Directories of the machine that agents see. Not available in this version. */
-  mounts?: MountConfig[];
-  /** Variables for commands. Not available in this version. */
-  environment?: Record<string, null>;
-  /** Characters of a command's output that are kept, 0 for all. Default 20000. */
-  bash_output_max_chars?: number;
-  /** Characters of a file that are read at once, 0 for all. Default 50000. */
-  read_file_output_max_chars?: number;
-  /** Characters of a listing that are kept, 0 for all. Default 20000. */
-  ls_output_max_chars?: number;
-  /** Longest time for one command, in seconds. Default 600. */
-  bash_command_timeout?: number;
-  /** Of containers. Not available in this version. */
-  image?: null;
-  /** Of containers. Not available in this version. */
-  port?: null;
-  /** Of containers. Not available in this version. */
-  replicas?: null;
-  /** Of containers. Not available in this version. */
-  container_prefix?: null;
-  /** Of containers. Not available in this version. */
-  idle_timeout?: null;
-  /** Of containers. Not available in this version. */
-  ownership?: null;
-  /** Of containers. Not available in this version. */
-  thread_data_mounts?: null;
-  /** Of containers. Not available in this version. */
-  provisioner_url?: null;
-  /** Of containers. Not available in this version. */
-  provisioner_api_key?: null;
-  [yours: `x-${string}`]: unknown;
 };
 
 /** The error of a scripted reply. */
@@ -2370,38 +1651,20 @@ export type ShutdownAnswer = {
   runs_cancelled: number;
 };
 
-/** Whether agents write skills (TL-1). */
-export type SkillEvolutionConfig = {
-  /** Whether they do. Default false. */
-  enabled?: boolean;
-  /** Model that looks at what they write. Default: the first model. */
-  moderation_model_name?: string | null;
-  /** Whether nothing is written while that model cannot be asked. Default true. */
-  security_fail_closed?: boolean;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Whether a skill is on. */
-export type SkillStateConfig = {
-  /** Whether it is. Default true. */
-  enabled?: boolean;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Where skills are found, and how the model learns of them. */
-export type SkillsConfig = {
-  /** How DeerFlow names the class that keeps them: in files, and nothing else in this version. */
-  use?: string | null;
-  /**
-   * The operator's directory of skills; `public/` below it is looked at. Default: none, and then there are none of the
-   * operator's.
-   */
-  path?: string | null;
-  /** Where the model sees the directory. Default `/mnt/skills`. */
-  container_path?: string;
-  /** Whether the model is told the names alone and asks for the rest (PR-5). Default false. */
-  deferred_discovery?: boolean;
-  [yours: `x-${string}`]: unknown;
+/** One skill of the catalog (AD-19). These members, and no others, are what `skill_catalog_hash` is made of. */
+export type SkillDescriptor = {
+  /** Name. */
+  name: string;
+  /** When to use it. */
+  description: string;
+  /** The tools that it allows, sorted. null: it says nothing, all of them; an empty list: none (AD-20). */
+  allowed_tools: string[] | null;
+  /** Hash of the text of SKILL.md; null when it cannot be read. */
+  content_hash: string | null;
+  /** Whether it may use its secrets without being asked for by name. */
+  secrets_autonomous: boolean;
+  /** The secrets that it wants, each as `<name>:True` where it works without and `<name>:False` where it does not; sorted. */
+  required_secrets: string[];
 };
 
 /** A kind of events that a run sends on request. */
@@ -2426,72 +1689,22 @@ export type StreamResetEvent = {
   data: StreamResetData;
 };
 
-/** What is different for one subagent. */
-export type SubagentOverrideConfig = {
-  /** Longest time, in seconds. */
-  timeout_seconds?: number | null;
-  /** Most turns. */
-  max_turns?: number | null;
-  /** Its model. Default: its agent's. */
-  model?: string | null;
-  /** Skills that it may find and activate; empty for none. Default: all that are on. */
-  skills?: string[] | null;
-  /** Its tokens. */
-  token_budget?: TokenBudgetConfig | null;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** How many subagents run at once (FA-13, RT-30). */
-export type SubagentRuntimeConfig = {
-  /** How many run at once, 1 to 64. Default 3. */
-  max_running?: number;
-  /** How many may wait, 0 to 10000. Default 64. */
-  max_queued?: number;
-  /** What happens when all places are taken. Default `queue`. */
-  admission_policy?: AdmissionPolicy;
-  /** Longest wait, in seconds, 1 to 86400. Default 300. */
-  queue_timeout_seconds?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Subagents: kinds, limits and overrides (SUB-6 to SUB-12). */
-export type SubagentsConfig = {
-  /** Longest time of a built-in subagent, in seconds. Default 1800. */
-  timeout_seconds?: number;
-  /** Most turns of a built-in subagent. Default: its own. */
-  max_turns?: number | null;
-  /** Most delegations of one run, 1 to 50. Default 6. */
-  max_total_per_run?: number;
-  /** Tokens of one subagent. Default: on, 2000000, or 1000000 while threads are summarised, with a warning at 0.7. */
-  token_budget?: TokenBudgetConfig | null;
-  /** What is different for a subagent, by name. */
-  agents?: Record<string, SubagentOverrideConfig>;
-  /** More subagents, by name. */
-  custom_agents?: Record<string, CustomSubagentConfig>;
-  [yours: `x-${string}`]: unknown;
+/** Delegation. */
+export type SubagentPolicies = {
+  /** Whether the agent may delegate. */
+  enabled: boolean;
+  /** Most subagents that work at one time. */
+  max_concurrent: number;
+  /** Most delegations of a run. */
+  max_total: number;
+  /** Names of the subagents it may delegate to, sorted; empty when it may not. */
+  type_allowlist: string[];
+  /** Limits of each of them. */
+  runtime_limits: Record<string, RuntimeLimits>;
 };
 
 /** Runtime-wide events. */
 export type Subscription = "log" | "runtime";
-
-/** Shortens long threads (MW-SUM). */
-export type SummarizationConfig = {
-  /** Whether it does. Default false. */
-  enabled?: boolean | null;
-  /** Model that writes the summary. Default: the run's. */
-  model_name?: string | null;
-  /** When: one size or a list of them, of which one is enough. Default: never. */
-  trigger?: null | ContextSize | ContextSize[];
-  /** How much stays as it is. Default: 20 messages. */
-  keep?: ContextSize;
-  /** Most tokens that the summary is made from; null for all. Default 4000. */
-  trim_tokens_to_summarize?: number | null;
-  /** What the model is told, instead of our own text. */
-  summary_prompt?: string | null;
-  /** Tools whose reading of a SKILL.md is remembered. Default `read_file`, `read`, `view`, `cat`. */
-  skill_file_read_tool_names?: string[];
-  [yours: `x-${string}`]: unknown;
-};
 
 /** Deterministic mode: clock, ids and order of events are fixed by the input alone. */
 export type TestingConfig = {
@@ -2623,21 +1836,6 @@ export type ThreadValues = {
   [channel: string]: unknown;
 };
 
-/** Gives threads a title (MW-TTL). */
-export type TitleConfig = {
-  /** Whether it does. Default true. */
-  enabled?: boolean | null;
-  /** Most words, 1 to 20. Default 6. */
-  max_words?: number;
-  /** Most characters, 10 to 200. Default 60. */
-  max_chars?: number;
-  /** Model that writes it. Default: none, the beginning of the first message is the title. */
-  model_name?: string | null;
-  /** What the model is told, instead of our own text. */
-  prompt_template?: string | null;
-  [yours: `x-${string}`]: unknown;
-};
-
 /** TLS settings of a provider. */
 export type TlsConfig = {
   /** File of CA certificates in PEM form. Only these are trusted then, not those of the system. */
@@ -2645,95 +1843,20 @@ export type TlsConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
-/** Bounds the tokens of a run (MW-TBG). */
-export type TokenBudgetConfig = {
-  /** Whether it does. Default false. */
-  enabled?: boolean | null;
-  /** Most tokens, read and written. Default 200000. */
-  max_tokens?: number;
-  /** Most tokens read. */
-  max_input_tokens?: number | null;
-  /** Most tokens written. */
-  max_output_tokens?: number | null;
-  /** The part after which the model is warned, 0 to 1. Default 0.8. */
-  warn_threshold?: number;
-  /** The part after which the run is stopped, 0 to 1 and not below the warning. Default 1. */
-  hard_stop_threshold?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Counts tokens (MW-TKU). */
-export type TokenUsageConfig = ReadBeforeWriteConfig;
-
-/** How often one tool may be called. */
-export type ToolFrequencyConfig = {
-  /** Calls before the model is warned. */
-  warn: number;
-  /** Calls before it is stopped; not below `warn`. */
-  hard_limit: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** A group of tools. */
-export type ToolGroupConfig = {
+/** One tool. */
+export type ToolDescriptor = {
   /** Name. */
   name: string;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** What happens to tool results that are too long (MW-TOB). */
-export type ToolOutputConfig = {
-  /** Whether anything does. Default true. */
-  enabled?: boolean | null;
-  /** Characters beyond which a result goes into a file, 0 for never. Default 12000. */
-  externalize_min_chars?: number;
-  /** Characters of its beginning that the model still sees. Default 2000. */
-  preview_head_chars?: number;
-  /** Characters of its end that the model still sees. Default 1000. */
-  preview_tail_chars?: number;
-  /** Characters beyond which a result is cut where there is no file, 0 for never. Default 30000. */
-  fallback_max_chars?: number;
-  /** Characters of its beginning that are left then. Default 8000. */
-  fallback_head_chars?: number;
-  /** Characters of its end that are left then. Default 3000. */
-  fallback_tail_chars?: number;
-  /** Name of the directory for the files, without separators. Default `.tool-results`. */
-  storage_subdir?: string;
-  /** Tools whose results stay. Default `read_file`, `read_file_tool`. */
-  exempt_tools?: string[];
-  /** `externalize_min_chars` by tool. */
-  tool_overrides?: Record<string, number>;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Stops tools that get nowhere (MW-TPR). */
-export type ToolProgressConfig = {
-  /** Whether it does. Default false. */
-  enabled?: boolean | null;
-  /** Problems in a row before the model is warned. Default 3. */
-  stagnation_threshold?: number;
-  /** Problems after the warning before the tool is blocked. Default 2. */
-  warn_escalation_count?: number;
-  /** Whether the model is told. Default true. */
-  inject_assessment?: boolean;
-  /** How alike two results are that count as the same, 0 to 1. Default 0.8. */
-  jaccard_similarity_threshold?: number;
-  /** Results with fewer different words are not compared. Default 10. */
-  min_word_count_for_similarity?: number;
-  /** Tools that are left alone. Default `ask_clarification`, `write_todos`, `present_files`, `task`. */
-  exempt_tools?: string[];
-  /** Threads that are remembered. Default 100. */
-  max_tracked_threads?: number;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** Whether tools of MCP servers are kept back until they are searched for (TL-11). */
-export type ToolSearchConfig = {
-  /** Whether they are. Default false. */
-  enabled?: boolean;
-  /** How many tools a request may bring forward by its keywords (TL-18); taken as 1 to 5. Default 3. */
-  auto_promote_top_k?: number;
-  [yours: `x-${string}`]: unknown;
+  /** Hash of the description; that of empty text when there is none. */
+  description_hash: string;
+  /** Hash of the JSON Schema of the arguments. */
+  schema_hash: string;
+  /** Where it comes from: `builtin`, `skill`, `host`, `mcp:<server>`, or `mcp:unknown`. */
+  source: string;
+  /** Name of the MCP server; null for other tools, or when nothing is known of it. */
+  mcp_server: string | null;
+  /** How the MCP server is reached; null likewise. */
+  mcp_transport: string | null;
 };
 
 /** All that a node wrote; it is stored. */
@@ -2756,21 +1879,6 @@ export type UpdateEvent = {
   /** When. */
   at: string;
   data: UpdateData;
-};
-
-/** Bounds of uploaded files. Uploading is the host's; these are for whoever asks. */
-export type UploadsConfig = {
-  /** Most files at once. Default 10. */
-  max_files?: number;
-  /** Most bytes of one. Default 52428800. */
-  max_file_size?: number;
-  /** Most bytes of all together. Default 104857600. */
-  max_total_size?: number;
-  /** Whether documents become Markdown. Default false; true is not available in this version. */
-  auto_convert_documents?: boolean;
-  /** What would do it for PDF. */
-  pdf_converter?: PdfConverter;
-  [yours: `x-${string}`]: unknown;
 };
 
 /** Tokens of one reply and of the run so far. */

@@ -56,5 +56,6 @@ pub struct Loaded {
     pub warnings: Arc<Warnings>,
 }
 
-#[cfg(test)]
+// The hostile trees are made of links, pipes and permissions.
+#[cfg(all(test, unix))]
 mod tests;

@@ -504,7 +504,7 @@ fn folders_that_cannot_be_read_become_warnings() {
     tree.skill("home/users/u/skills/custom/good", "good");
     tree.skill("home/users/u/skills/custom/shut/inner", "inner");
     let shut = tree.path("home/users/u/skills/custom/shut");
-    fs::set_permissions(&shut, fs::Permissions::from_mode(0)).expect("a folder");
+    fs::set_permissions(&shut, fs::Permissions::from_mode(0o000)).expect("a folder");
     let is_shut = fs::read_dir(&shut).is_err();
     let loaded = tree.load();
     let said = warnings(&tree, &loaded);

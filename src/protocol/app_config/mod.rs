@@ -12,6 +12,7 @@ mod subagents;
 mod tools;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -42,8 +43,10 @@ pub use tools::{
 };
 
 use self::feature::{not_available, within};
+use super::agent_record::AgentRecord;
 use super::config::MAX_RECURSION_LIMIT;
 use super::decode::{carry, from_value, unknown_member, wrong_type};
+use super::environment;
 use super::error::{Error, ErrorCode};
 use super::json::pointer_token;
 use super::named_model::NamedModel;
@@ -153,6 +156,9 @@ sections! {
     circuit_breaker: CircuitBreakerConfig,
     /// Agents behind the Agent Client Protocol. Not available in this version.
     acp_agents: BTreeMap<String, Unavailable>,
+    /// Custom agents, by name: what DeerFlow keeps in a `config.yaml` each, with a `soul`. They are the operator's, come before
+    /// those of users, and do not change themselves.
+    agents: Vec<Arc<AgentRecord>>,
     /// Most steps that a run may ask for, 1 to 1000. Default 1000.
     max_recursion_limit: Option<u32>,
     /// The directory that holds `users/…` and `agents/…`: DeerFlow's `DEER_FLOW_HOME`. Default: none, and then nothing is
@@ -161,6 +167,22 @@ sections! {
 }
 
 impl AppConfig {
+    /// Reads a configuration of its own: resolves its references to the environment by `lookup`, decodes and checks it.
+    ///
+    /// # Errors
+    /// Those of each of these, at the member at fault; no value of a variable stands in their text.
+    pub fn read(
+        mut value: Value,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<AppConfig, Error> {
+        let references = environment::resolve(&mut value, lookup)?;
+        let checked = from_value(value).and_then(|config: AppConfig| {
+            config.validate()?;
+            Ok(config)
+        });
+        checked.map_err(|error| references.hide(error))
+    }
+
     /// Decodes the members of an object. `also` are members that the object has besides, for the hints of errors.
     ///
     /// # Errors

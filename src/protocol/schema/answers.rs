@@ -1,7 +1,9 @@
 //! The schemas of what calls answer, and of inputs that no type of ours decodes.
 
+use schemars::JsonSchema;
 use serde_json::{Value, json};
 
+use super::super::runtime_op::ResetAgent;
 use super::events::{message, source};
 
 /// Input of `fawn_reduce`.
@@ -79,6 +81,41 @@ pub fn call_part() -> Value {
     })
 }
 
+/// The op `reset_agent`, by its type.
+fn reset_agent() -> Value {
+    let mut schema = super::of::<ResetAgent>();
+    schema["properties"]["op"] = json!({"const": "reset_agent"});
+    if let Value::Object(members) = &mut schema {
+        members.retain(|name, _| ["properties", "additionalProperties"].contains(&name.as_str()));
+        let description = "Forgets what is cached about custom agents, so that runs from now on go by what their records \
+                           say now. Those that there are not are no error. Answers {}.";
+        members.insert("description".to_owned(), description.into());
+    }
+    schema
+}
+
+/// The schema of a type that only goes out: every member is always there, null or not, even one that may be missing where
+/// what another version wrote is read.
+pub fn complete<T: JsonSchema>() -> Value {
+    let mut schema = super::of::<T>();
+    require_all(&mut schema);
+    schema
+}
+
+fn require_all(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(require_all);
+            if let Some(Value::Object(properties)) = members.get("properties") {
+                let names: Value = properties.keys().cloned().collect();
+                members.insert("required".to_owned(), names);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(require_all),
+        _ => {}
+    }
+}
+
 /// Input of `fawn_runtime_submit`.
 pub fn runtime_op() -> Value {
     json!({
@@ -94,9 +131,10 @@ pub fn runtime_op() -> Value {
                 },
                 "additionalProperties": false,
             },
+            reset_agent(),
             {
                 "description": "Not available in this version.",
-                "properties": {"op": {"enum": ["reset_agent", "reload_skills"]}},
+                "properties": {"op": {"const": "reload_skills"}},
             },
         ],
     })

@@ -12,6 +12,8 @@ use self::events::{event, run_result};
 use super::assembly::AssemblyConfig;
 use super::config::{QueueConfig, RuntimeConfig};
 use super::decode::from_text;
+use super::descriptor::AssemblyDescriptor;
+use super::descriptor_diff::{DescriptorDiagram, DescriptorDiff, DescriptorPair};
 use super::error::{Error, ErrorCode};
 use super::json::parse;
 use super::model_entry::ModelEntry;
@@ -201,6 +203,31 @@ pub const SCHEMAS: &[Schema] = &[
         "run_op_answer",
         "Answer of fawn_run_submit.",
         answer::run_op_answer,
+    ),
+    Schema {
+        name: "assembly_descriptor",
+        summary: "What an assembly turned out to be: answer of fawn_assembly_descriptor, input of fawn_descriptor_diagram.",
+        schema: answer::complete::<AssemblyDescriptor>,
+        round_trip: Some(|text| {
+            let descriptor = AssemblyDescriptor::from_foreign(parse(text)?)?;
+            Ok(json!(descriptor))
+        }),
+    },
+    Schema {
+        name: "descriptor_pair",
+        summary: "Input of fawn_descriptor_diff.",
+        schema: of::<DescriptorPair>,
+        round_trip: Some(|text| taken::<DescriptorPair>(text, DescriptorPair::validate)),
+    },
+    plain(
+        "descriptor_diff",
+        "Answer of fawn_descriptor_diff.",
+        answer::complete::<DescriptorDiff>,
+    ),
+    plain(
+        "descriptor_diagram",
+        "Answer of fawn_descriptor_diagram.",
+        answer::complete::<DescriptorDiagram>,
     ),
 ];
 

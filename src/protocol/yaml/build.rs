@@ -33,12 +33,40 @@ struct Open {
 
 enum Kind {
     List(Vec<Value>),
-    Mapping {
-        own: Map<String, Value>,
-        /// What merge keys bring; the mapping's own members win over it.
-        merged: Map<String, Value>,
-        key: Option<Node>,
-    },
+    Mapping(Box<Members>),
+}
+
+#[derive(Default)]
+struct Members {
+    own: Map<String, Value>,
+    /// What merge keys bring; the mapping's own members win over it.
+    merged: Map<String, Value>,
+    /// The key whose value has not come yet.
+    key: Option<Node>,
+}
+
+impl Members {
+    fn whole(self) -> Map<String, Value> {
+        if self.merged.is_empty() {
+            return self.own;
+        }
+        let mut all = self.merged;
+        all.extend(self.own);
+        all
+    }
+
+    /// Takes keys and values in turn.
+    fn take(&mut self, node: Node, at: &Marker) -> Result<(), Error> {
+        match self.key.take() {
+            None => self.key = Some(node),
+            Some(key) if key.is_merge => merge(&mut self.merged, node.value, at)?,
+            Some(Node { key: Some(key), .. }) => {
+                self.own.insert(key, node.value);
+            }
+            Some(_) => return Err(failure(at, "a list or mapping is used as a key")),
+        }
+        Ok(())
+    }
 }
 
 /// The value of the only document of `text`.
@@ -92,11 +120,7 @@ impl Builder {
             }
             Event::MappingStart(_, anchor, tag) => {
                 expect_tag(tag.as_deref(), "map", at)?;
-                let kind = Kind::Mapping {
-                    own: Map::new(),
-                    merged: Map::new(),
-                    key: None,
-                };
+                let kind = Kind::Mapping(Box::default());
                 self.begin(kind, anchor, at)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(at),
@@ -129,15 +153,7 @@ impl Builder {
         };
         let value = match open.kind {
             Kind::List(items) => Value::Array(items),
-            Kind::Mapping { own, merged, .. } if merged.is_empty() => Value::Object(own),
-            Kind::Mapping {
-                own,
-                merged: mut all,
-                ..
-            } => {
-                all.extend(own);
-                Value::Object(all)
-            }
+            Kind::Mapping(members) => Value::Object(members.whole()),
         };
         let node = Node {
             value,
@@ -184,14 +200,7 @@ impl Builder {
         open.height = open.height.max(node.height);
         match &mut open.kind {
             Kind::List(items) => items.push(node.value),
-            Kind::Mapping { own, merged, key } => match key.take() {
-                None => *key = Some(node),
-                Some(key) if key.is_merge => merge(merged, node.value, at)?,
-                Some(Node { key: Some(key), .. }) => {
-                    own.insert(key, node.value);
-                }
-                Some(_) => return Err(failure(at, "a list or mapping is used as a key")),
-            },
+            Kind::Mapping(members) => members.take(node, at)?,
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ package cabi
 #cgo noescape fawn_buf_free
 #cgo noescape fawn_reduce
 #cgo noescape fawn_messages_convert
+#cgo noescape fawn_descriptor_diff
+#cgo noescape fawn_descriptor_diagram
 #cgo noescape fawn_runtime_new
 #cgo noescape fawn_runtime_submit
 #cgo noescape fawn_runtime_stats
@@ -38,6 +40,8 @@ package cabi
 #cgo nocallback fawn_buf_free
 #cgo nocallback fawn_reduce
 #cgo nocallback fawn_messages_convert
+#cgo nocallback fawn_descriptor_diff
+#cgo nocallback fawn_descriptor_diagram
 */
 import "C"
 
@@ -99,6 +103,22 @@ func MessagesConvert(json string) (int32, []byte) {
 	var buf C.fawn_buf
 	p, n := in(json)
 	status := C.fawn_messages_convert(p, n, &buf)
+	return int32(status), out(&buf)
+}
+
+// DescriptorDiff is fawn_descriptor_diff.
+func DescriptorDiff(json string) (int32, []byte) {
+	var buf C.fawn_buf
+	p, n := in(json)
+	status := C.fawn_descriptor_diff(p, n, &buf)
+	return int32(status), out(&buf)
+}
+
+// DescriptorDiagram is fawn_descriptor_diagram.
+func DescriptorDiagram(json string) (int32, []byte) {
+	var buf C.fawn_buf
+	p, n := in(json)
+	status := C.fawn_descriptor_diagram(p, n, &buf)
 	return int32(status), out(&buf)
 }
 

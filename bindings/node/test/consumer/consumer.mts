@@ -1,5 +1,5 @@
 // A TypeScript program that uses what the README shows. It is compiled, not run.
-import fawn, { FawnError, Runtime, convertMessages, describe, reduce } from 'fawn';
+import fawn, { FawnError, Runtime, convertMessages, describe, diffDescriptors, drawDescriptor, reduce } from 'fawn';
 import type { FawnEvent, HostCallData, Message, RunResult, RuntimeConfig, Tool } from 'fawn';
 
 const config: RuntimeConfig = { workers: 2, 'x-mine': 1, database: { backend: 'sqlite', sqlite_dir: '.' } };
@@ -59,6 +59,10 @@ async function main(): Promise<void> {
   for await (const event of queue) runtime.finish(event.seq, { ok: 1 });
   const [first]: Message[] = convertMessages({ messages: ['hi'] });
   console.log(first?.content, describe('build'), reduce('artifacts', { existing: null, updates: [] }), fawn.version());
+  const text = agent.descriptorText();
+  const diff = diffDescriptors(`{"before":${text},"after":${text}}`);
+  const kinds: string[] = diff.changes.map((change) => change.what);
+  console.log(diff.same, kinds, diff.fingerprints.before.length, drawDescriptor(text).length);
   const state = thread.state({ last_messages: 1 });
   const contents = state.values.messages?.map((message) => message.content);
   console.log(thread.id.length, run.id.length, run.threadId.length, contents, state.values.title?.length, state.values.todos);

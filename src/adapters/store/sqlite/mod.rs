@@ -19,28 +19,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use self::connections::Connections;
 use crate::ports::checkpoint::{
     CheckpointMeta, CheckpointStore, HistoryQuery, NewCheckpoint, PendingWrite, StoredCheckpoint,
 };
-use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::error::Error;
 use crate::state::delta::StateDelta;
 
 pub use self::schema::{APPLICATION_ID, VERSION};
-
-/// Where the work of a call is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Offload {
-    /// On the thread that polls. For a runtime that the host's threads drive.
-    Inline,
-    /// On tokio's blocking threads, so that a slow disk holds up nothing else. Without a tokio runtime around it, on the
-    /// thread that polls.
-    #[default]
-    Pool,
-}
+pub use crate::adapters::offload::Offload;
 
 /// Keeps threads in one SQLite file.
 ///
@@ -86,20 +75,8 @@ impl SqliteStore {
         &self,
         job: impl FnOnce(&Connections) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        if self.offload == Offload::Pool
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let connections = self.connections.clone();
-            let work = runtime.spawn_blocking(move || job(&connections));
-            return work.await.unwrap_or_else(|failure| {
-                Err(if failure.is_panic() {
-                    Error::new(ErrorCode::Panic, "a call of the store panicked")
-                } else {
-                    Error::new(ErrorCode::Closed, "the runtime is shutting down")
-                })
-            });
-        }
-        job(&self.connections)
+        let connections = self.connections.clone();
+        self.offload.run(move || job(&connections)).await
     }
 }
 

@@ -1,0 +1,430 @@
+//! The lead agent: what the configuration, the options of a request and a custom agent's record make of it.
+//!
+//! [`compose`] renders the prompt once and composes the chain once (EP-11). Graph and descriptor get the same objects: the
+//! assembly is made of them, and [`LeadFacts::describe`] reads them back out of that assembly.
+//!
+//! Source: DeerFlow `assemble_lead_agent`, EP-1 to EP-16, CA-11, CA-12.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::assembly::Assembly;
+use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
+use super::model_choice::ModelChoice;
+use super::options::{InteractionMode, LeadOptions};
+use super::subagent_scope::SubagentScope;
+use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
+use crate::middleware::{self, ChainInputs, Middleware};
+use crate::ports::authorization::Access;
+use crate::ports::tool::DynTool;
+use crate::prompt::{
+    self, Delegation, Interaction, Mount, PromptInputs, PromptSkills, RenderedPrompt, SkillListing,
+    SubagentEntry, routing_hints,
+};
+use crate::protocol::agent_record::AgentRecord;
+use crate::protocol::app_config::AppConfig;
+use crate::protocol::assembly::BuildLabels;
+use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
+use crate::protocol::error::Error;
+use crate::protocol::trust::{OperatorText, SourcedText, UntrustedText};
+use crate::protocol::warning::Warnings;
+use crate::skills::Skill;
+use crate::skills::catalog::Catalog;
+use crate::skills::scope::Scope;
+use crate::tools::{BuiltinInputs, describe_skill};
+
+/// Name of the lead agent in descriptors (AD-7).
+const LEAD: &str = "lead-agent";
+/// Name of the agent that makes custom agents, and of the one skill that it has (CA-12).
+const BOOTSTRAP: &str = "bootstrap";
+/// Which prompt a lead agent is given (AD-6).
+const PROMPT_TEMPLATE: &str = "deerflow-lead-agent-v1";
+
+/// What a lead agent is made from.
+pub struct LeadInputs<'a> {
+    /// The configuration.
+    pub app: &'a AppConfig,
+    /// The options of the request.
+    pub options: &'a LeadOptions,
+    /// The custom agent's record; none for the lead agent itself and for bootstrap.
+    pub agent: Option<&'a AgentRecord>,
+    /// The soul of whoever has no record.
+    pub default_soul: Option<SourcedText>,
+    /// The model, after authorization.
+    pub model: &'a ModelChoice,
+    /// Whom to ask which tools may be used; `None` when authorization is off.
+    pub access: Option<Access>,
+    /// The skills of the user.
+    pub catalog: Arc<Catalog>,
+    /// The tools of the configuration and of the request, in order.
+    pub configured: &'a [ConfiguredTool],
+    /// The tool by which the agent makes or changes itself.
+    pub self_tool: SelfTool,
+    /// The model of titles, where it is another than the agent's.
+    pub title_model: Option<middleware::NamedModel>,
+    /// Whether the agent has memory.
+    pub has_memory: bool,
+    /// Steps of a run as the request asks for them.
+    pub recursion_limit: Option<u32>,
+    /// What the operator says was built.
+    pub build: BuildLabels,
+}
+
+/// A lead agent, before its model's provider is there.
+pub struct Lead {
+    /// System text and data message, rendered once.
+    pub prompt: RenderedPrompt,
+    /// Tools, in the order in which the model is told of them.
+    pub tools: Vec<Arc<dyn DynTool>>,
+    /// The chain, outermost first, composed once.
+    pub middleware: Vec<Arc<dyn Middleware>>,
+    /// What is known besides.
+    pub facts: LeadFacts,
+    /// What went otherwise than asked for.
+    pub warnings: Warnings,
+}
+
+/// What a descriptor says besides what the assembly itself holds.
+pub struct LeadFacts {
+    agent_name: String,
+    requested_model: Option<String>,
+    effective_model: String,
+    model_parameters: Map<String, Value>,
+    thinking_enabled: bool,
+    reasoning_effort: Value,
+    deferred: Arc<[String]>,
+    catalog_hash: Option<Arc<str>>,
+    skills: Vec<Arc<Skill>>,
+    options: PolicyFacts,
+    allowed_subagents: Option<Vec<String>>,
+    subagents: Vec<(String, RuntimeLimits)>,
+    recursion_limit: Option<u32>,
+    build: BuildLabels,
+    /// What runs of the agent are labelled with (EP-15).
+    pub metadata: Map<String, Value>,
+}
+
+struct PolicyFacts {
+    bootstrap: bool,
+    non_interactive: bool,
+    plan_mode: Value,
+    subagent_enabled: bool,
+    max_concurrent: u64,
+    max_total: u64,
+    deferred_skills: bool,
+}
+
+/// Makes a lead agent.
+///
+/// # Errors
+/// Those of the tool list.
+pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
+    let LeadInputs { app, options, .. } = inputs;
+    let bootstrap = options.selection.is_bootstrap;
+    let agent = inputs.agent;
+    let own_skills = [BOOTSTRAP.to_owned()];
+    let allowed_skills: Option<&[String]> = match bootstrap {
+        true => Some(&own_skills),
+        false => agent.and_then(|agent| agent.skills.as_deref()),
+    };
+    let scope = Scope::of(allowed_skills);
+    let skills: Vec<Arc<Skill>> = inputs.catalog.enabled(&scope).cloned().collect();
+    let deferred_skills = app.skills.deferred_discovery && !skills.is_empty();
+    let late = deferred_skills.then(|| describe_skill::build(skills.clone()));
+
+    let (list, warnings) = available_tools(ToolListInputs {
+        configured: inputs.configured,
+        groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
+        host_bash: app.sandbox.allow_host_bash,
+        builtins: BuiltinInputs::default(),
+        self_tool: inputs.self_tool,
+        webhook: options.is_webhook(),
+        non_interactive: options.withholds_clarification(),
+        late: late.into_iter().collect(),
+        access: inputs.access,
+        deferral: app.tool_search.enabled,
+    })?;
+    let deferred: Arc<[String]> = match &list.deferred {
+        Some(deferred) => deferred.names.clone(),
+        None => Arc::new([]),
+    };
+    let scope_of_subagents = SubagentScope::of(agent);
+    let subagents = match options.subagent_enabled {
+        true => subagents(app),
+        false => Vec::new(),
+    };
+
+    let prompt = render(&RenderFacts {
+        app,
+        options,
+        agent,
+        default_soul: inputs.default_soul.as_ref(),
+        catalog: &inputs.catalog,
+        allowed_skills,
+        deferred_skills,
+        tools: &list.bound,
+        deferred: &deferred,
+        subagents: &subagents,
+        scope: &scope_of_subagents,
+    });
+
+    let remote = list
+        .bound
+        .iter()
+        .filter(|tool| tool.origin().mcp().is_some());
+    let remote_tools = remote.map(|tool| tool.spec().name.clone()).collect();
+    let catalog_hash = list.deferred.as_ref().map(|all| all.catalog_hash.clone());
+    let middleware = middleware::compose(ChainInputs {
+        app,
+        remote_tools,
+        tools: &list.bound,
+        deferred: list.deferred,
+        gate: list.gate,
+        plan_mode: options.is_plan_mode,
+        has_memory: inputs.has_memory,
+        title_model: inputs.title_model,
+    });
+
+    let agent_name = match (bootstrap, &options.selection.agent_name) {
+        (true, _) => BOOTSTRAP,
+        (false, Some(name)) => name.as_str(),
+        (false, None) => LEAD,
+    };
+    let facts = LeadFacts {
+        agent_name: agent_name.to_owned(),
+        requested_model: options.wanted_model.clone(),
+        effective_model: inputs.model.name.clone(),
+        model_parameters: inputs.model.parameters.clone(),
+        thinking_enabled: inputs.model.thinking_enabled,
+        reasoning_effort: match &inputs.model.reasoning_effort {
+            Some(effort) if !bootstrap => effort.as_str().into(),
+            _ => Value::Null,
+        },
+        deferred,
+        catalog_hash,
+        skills,
+        options: PolicyFacts {
+            bootstrap,
+            non_interactive: options.withholds_clarification(),
+            plan_mode: options.plan_mode.clone(),
+            subagent_enabled: options.subagent_enabled,
+            max_concurrent: options.max_concurrent_subagents,
+            max_total: options.max_total_subagents,
+            deferred_skills,
+        },
+        allowed_subagents: scope_of_subagents.names().map(<[String]>::to_vec),
+        subagents: subagents
+            .into_iter()
+            .map(|(entry, limits)| (entry_name(&entry).to_owned(), limits))
+            .collect(),
+        recursion_limit: inputs.recursion_limit,
+        build: inputs.build,
+        metadata: options.run_metadata(agent, &inputs.model.name, inputs.model.thinking_enabled),
+    };
+    Ok(Lead {
+        prompt,
+        tools: list.bound,
+        middleware,
+        facts,
+        warnings,
+    })
+}
+
+impl LeadFacts {
+    /// Describes the agent as the assembly that was made of it stands (AD-7 to AD-22).
+    pub fn describe(&self, assembly: &Assembly) -> AssemblyDescriptor {
+        let skills: Vec<&Skill> = self.skills.iter().map(Arc::as_ref).collect();
+        let enabled: Vec<&str> = skills.iter().map(|skill| skill.name()).collect();
+        let deferred: Vec<&str> = self.deferred.iter().map(String::as_str).collect();
+        let subagents: Vec<(&str, RuntimeLimits)> = self
+            .subagents
+            .iter()
+            .map(|(name, limits)| (name.as_str(), limits.clone()))
+            .collect();
+        describe(&DescriptorInputs {
+            agent_name: &self.agent_name,
+            requested_model: self.requested_model.as_deref(),
+            effective_model: &self.effective_model,
+            model_parameters: &self.model_parameters,
+            thinking_enabled: self.thinking_enabled,
+            reasoning_effort: &self.reasoning_effort,
+            prompt: assembly.system_prompt.as_ref(),
+            data: assembly.data(),
+            tools: assembly.own_tools(),
+            middlewares: assembly.middleware(),
+            deferred_tool_names: &deferred,
+            skills: &skills,
+            enabled_skills: &enabled,
+            policies: PolicyInputs {
+                bootstrap: self.options.bootstrap,
+                non_interactive: self.options.non_interactive,
+                plan_mode: &self.options.plan_mode,
+                subagents_enabled: self.options.subagent_enabled,
+                max_concurrent_subagents: self.options.max_concurrent,
+                max_total_subagents: self.options.max_total,
+                subagents: &subagents,
+                allowed_subagents: self.allowed_subagents.as_deref(),
+                deferred_tools_catalog_hash: self.catalog_hash.as_deref(),
+                deferred_skills: self.options.deferred_skills,
+                recursion_limit: self.recursion_limit.map(u64::from),
+                prompt_template_id: PROMPT_TEMPLATE,
+            },
+            build: BuildInputs {
+                image_digest: self.build.image_digest.as_deref(),
+                git_commit: self.build.git_commit.as_deref(),
+            },
+        })
+    }
+}
+
+/// What the prompt is rendered from.
+struct RenderFacts<'a> {
+    app: &'a AppConfig,
+    options: &'a LeadOptions,
+    agent: Option<&'a AgentRecord>,
+    default_soul: Option<&'a SourcedText>,
+    catalog: &'a Catalog,
+    allowed_skills: Option<&'a [String]>,
+    deferred_skills: bool,
+    tools: &'a [Arc<dyn DynTool>],
+    deferred: &'a [String],
+    subagents: &'a [(SubagentEntry, RuntimeLimits)],
+    scope: &'a SubagentScope,
+}
+
+/// The one rendering of an assembly.
+fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
+    let RenderFacts { app, options, .. } = *facts;
+    let bootstrap = options.selection.is_bootstrap;
+    let is_deferred = |name: &str| facts.deferred.iter().any(|known| known == name);
+    let deferred: Vec<SourcedText> = facts
+        .deferred
+        .iter()
+        // Only what an MCP server brings is deferred, and its names are the server's.
+        .map(|name| SourcedText::Untrusted(UntrustedText::remote(name.as_str())))
+        .collect();
+    let hints = match bootstrap {
+        true => Vec::new(),
+        false => routing_hints(facts.tools, is_deferred),
+    };
+    let ours = facts
+        .tools
+        .iter()
+        .filter(|tool| tool.origin().mcp().is_none());
+    let bound_tools: BTreeSet<&str> = ours.map(|tool| tool.spec().name.as_str()).collect();
+    let in_scope: Vec<SubagentEntry> = facts
+        .subagents
+        .iter()
+        .map(|(entry, _)| entry)
+        .filter(|entry| facts.scope.allows(entry_name(entry)))
+        .cloned()
+        .collect();
+    let mounts: Vec<Mount> = app
+        .sandbox
+        .mounts
+        .iter()
+        .map(|mount| Mount {
+            container_path: OperatorText::from_operator_directory(mount.container_path.as_str()),
+            read_only: mount.read_only,
+        })
+        .collect();
+    prompt::render(&PromptInputs {
+        agent_name: match bootstrap {
+            true => None,
+            false => options.selection.agent_name.as_ref(),
+        },
+        soul: match facts.agent {
+            Some(agent) => agent.soul.as_ref(),
+            None => facts.default_soul,
+        },
+        interaction: match options.interaction_mode {
+            InteractionMode::Interactive => Interaction::Interactive,
+            _ => Interaction::NonInteractive,
+        },
+        bound_tools,
+        skills: PromptSkills {
+            installed: facts.catalog.skills(),
+            available: facts.allowed_skills,
+            listing: match facts.deferred_skills {
+                true => SkillListing::Index,
+                false => SkillListing::Full,
+            },
+            evolution: app.skill_evolution.enabled,
+            // The middleware that activates them is not there yet.
+            slash_activation: false,
+            container_path: Some(&app.skills.container_path),
+        },
+        memory_tools: false,
+        deferred_tools: &deferred,
+        routing_hints: &hints,
+        delegation: options.subagent_enabled.then(|| Delegation {
+            max_per_response: bounded(options.max_concurrent_subagents),
+            max_per_run: bounded(options.max_total_subagents),
+            subagents: &in_scope,
+            batches: false,
+        }),
+        acp_agents: !app.acp_agents.is_empty(),
+        mounts: &mounts,
+        shell_available: app.sandbox.allow_host_bash,
+    })
+}
+
+/// Limits are at most 64.
+fn bounded(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+/// Turns of the built-in subagents (SUB-10).
+const GENERAL_PURPOSE_TURNS: u64 = 150;
+const BASH_TURNS: u64 = 60;
+
+/// The subagents that there are, with their limits: built-in ones, then those of the configuration (SUB-6 to SUB-12).
+fn subagents(app: &AppConfig) -> Vec<(SubagentEntry, RuntimeLimits)> {
+    let section = &app.subagents;
+    let limits = |name: &str, turns: u64, timeout: u64| {
+        let own = section.agents.get(name);
+        RuntimeLimits {
+            max_turns: own.and_then(|own| own.max_turns).unwrap_or(turns),
+            timeout_seconds: own.and_then(|own| own.timeout_seconds).unwrap_or(timeout),
+        }
+    };
+    // Globals count for the built-in ones only.
+    let builtin = |name: &str, turns: u64| {
+        limits(
+            name,
+            section.max_turns.unwrap_or(turns),
+            section.timeout_seconds,
+        )
+    };
+    let mut found = vec![(
+        SubagentEntry::GeneralPurpose,
+        builtin("general-purpose", GENERAL_PURPOSE_TURNS),
+    )];
+    if app.sandbox.allow_host_bash {
+        found.push((SubagentEntry::Bash, builtin("bash", BASH_TURNS)));
+    }
+    for (name, custom) in &section.custom_agents {
+        if name == "general-purpose" || name == "bash" {
+            continue;
+        }
+        let entry = SubagentEntry::Custom {
+            name: SourcedText::Operator(OperatorText::from_operator_directory(name.as_str())),
+            description: SourcedText::Operator(custom.description.clone()),
+        };
+        found.push((
+            entry,
+            limits(name, custom.max_turns, custom.timeout_seconds),
+        ));
+    }
+    found
+}
+
+fn entry_name(entry: &SubagentEntry) -> &str {
+    match entry {
+        SubagentEntry::GeneralPurpose => "general-purpose",
+        SubagentEntry::Bash => "bash",
+        SubagentEntry::Custom { name, .. } => name.expose(),
+    }
+}

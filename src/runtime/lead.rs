@@ -1,0 +1,359 @@
+//! Lead agents of a runtime: what an assembly reads before it is composed, and what of that is kept between assemblies.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::assembly::Assembly;
+use super::sync::lock;
+use super::{Runtime, model_chain};
+use crate::adapters::agents_dir::AgentsDir;
+use crate::adapters::host_tool::HostTool;
+use crate::adapters::offload::Offload;
+use crate::adapters::skills_dir::{SkillSettings, SkillsDir};
+use crate::agent::assembly::AssemblyParts;
+use crate::agent::authorization::access_of_request;
+use crate::agent::lead::{self, LeadFacts, LeadInputs};
+use crate::agent::memory_policy::{AgentBinding, MemoryPolicies};
+use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
+use crate::agent::options::{LeadOptions, recursion_limit};
+use crate::agent::sections::Sections;
+use crate::agent::selection::AgentSelection;
+use crate::agent::tool_list::{ConfiguredTool, SelfTool};
+use crate::middleware::NamedModel;
+use crate::ports::agents::AgentStore;
+use crate::ports::authorization::Access;
+use crate::ports::model::DynModelProvider;
+use crate::ports::tool::{DynTool, ToolOrigin};
+use crate::protocol::agent_record::{AgentModelSettings, AgentRecord};
+use crate::protocol::app_config::{self, AppConfig, Feature as _};
+use crate::protocol::assembly::LeadConfig;
+use crate::protocol::config::ModelRef;
+use crate::protocol::decode::hint;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::host_tool::HostToolConfig;
+use crate::protocol::runtime_op::ResetAgent;
+use crate::protocol::trust::{Identifier, SourcedText};
+use crate::protocol::user_id::UserId;
+use crate::protocol::warning::{Warning, Warnings};
+use crate::tools::self_management::AgentScope;
+use crate::tools::setup_agent::SetupAgent;
+use crate::tools::update_agent::UpdateAgent;
+
+/// Most models that are kept ready.
+const MAX_READY: usize = 64;
+
+/// What the lead agents of one configuration share.
+pub struct LeadScope {
+    app: Arc<AppConfig>,
+    configured: Vec<ConfiguredTool>,
+    /// Tools of the configuration that are not there.
+    absent: Warnings,
+    skills: SkillsDir,
+    skill_settings: Arc<SkillSettings>,
+    agents: Option<Arc<dyn AgentStore>>,
+    policies: MemoryPolicies,
+    model_names: Arc<[String]>,
+    /// Models as agents have asked for them, ready to answer: making a client costs more than all the rest.
+    ready: Mutex<HashMap<String, (Arc<dyn DynModelProvider>, bool)>>,
+}
+
+impl LeadScope {
+    /// Reads nothing yet.
+    pub fn new(app: AppConfig, is_driven: bool) -> Self {
+        let mut absent = Warnings::new();
+        let mut configured = Vec::new();
+        for tool in &app.tools {
+            match tool {
+                app_config::ConfiguredTool::Host(config) => configured.push(host_tool(config)),
+                app_config::ConfiguredTool::Class(class) => absent.add(
+                    Warning::ToolUnavailable,
+                    format!(
+                        "the tool {:?} ({}) is not available in this version; a tool of the host may take its name",
+                        class.name, class.class
+                    ),
+                ),
+            }
+        }
+        let offload = match is_driven {
+            true => Offload::Inline,
+            false => Offload::Pool,
+        };
+        let home = app.home.as_ref().map(PathBuf::from);
+        let agents = home
+            .as_ref()
+            .map(|home| Arc::new(AgentsDir::new(home.clone(), offload)) as Arc<dyn AgentStore>);
+        let switches = app.extensions.skills.iter();
+        LeadScope {
+            configured,
+            absent,
+            skills: SkillsDir::new(),
+            skill_settings: Arc::new(SkillSettings {
+                path: app.skills.path.as_ref().map(PathBuf::from),
+                home,
+                container_path: app.skills.container_path.as_str().to_owned(),
+                public_states: switches
+                    .map(|(name, state)| (name.clone(), state.enabled))
+                    .collect(),
+            }),
+            agents,
+            policies: MemoryPolicies::new(app.memory.enabled),
+            model_names: app.models.iter().map(|model| model.name.clone()).collect(),
+            ready: Mutex::default(),
+            app: Arc::new(app),
+        }
+    }
+
+    /// The op `reset_agent` (CA-8).
+    pub fn reset_agent(&self, which: &ResetAgent) {
+        self.policies.reset_agent(which);
+    }
+
+    /// The op `reload_skills`.
+    pub fn reload_skills(&self) {
+        self.skills.reload();
+    }
+
+    /// The record of a custom agent: the operator's first, then the user's, then the legacy one (CA-3).
+    fn agent(&self, name: &Identifier, user: &UserId) -> Result<Arc<AgentRecord>, Error> {
+        if let Some(agent) = self.app.agents.iter().find(|agent| agent.name == *name) {
+            return Ok(agent.clone());
+        }
+        let stored = match &self.agents {
+            Some(agents) => agents.load(user, name)?,
+            None => None,
+        };
+        if let Some(stored) = stored {
+            return Ok(Arc::new(stored.record.clone()));
+        }
+        let known: Vec<&str> = self
+            .app
+            .agents
+            .iter()
+            .map(|agent| agent.name.as_str())
+            .collect();
+        let hint = match known.is_empty() {
+            true => String::new(),
+            false => hint(name.as_str(), &known),
+        };
+        Err(Error::new(
+            ErrorCode::UnknownAgent,
+            format!("there is no agent {:?}{hint}", name.as_str()),
+        ))
+    }
+}
+
+fn host_tool(config: &HostToolConfig) -> ConfiguredTool {
+    ConfiguredTool {
+        group: config.group.clone(),
+        tool: Arc::new(HostTool::new(config.clone())),
+    }
+}
+
+impl Runtime {
+    /// The factories `lead` and `lead_graph`.
+    pub(super) fn assemble_lead(
+        &self,
+        config: LeadConfig,
+        is_described: bool,
+    ) -> Result<Assembly, Error> {
+        let own;
+        let scope = match config.app_config.clone() {
+            None => &self.0.lead,
+            Some(app) => {
+                let app = AppConfig::read(app, &|name| std::env::var(name).ok())
+                    .map_err(|error| error.below("/app_config"))?;
+                own = LeadScope::new(app, self.0.driver.is_driven());
+                &own
+            }
+        };
+        let (parts, facts, warnings) = self.lead_parts(scope, config)?;
+        let assembly = self.compose_described(parts, is_described.then_some(facts))?;
+        self.0.logs.warn_all(&warnings);
+        self.0.logs.agent_assembled(|| assembly.assembled())?;
+        Ok(assembly)
+    }
+
+    fn lead_parts(
+        &self,
+        scope: &LeadScope,
+        config: LeadConfig,
+    ) -> Result<(AssemblyParts, LeadFacts, Warnings), Error> {
+        let app = &scope.app;
+        let sections = Sections::new(&config.configurable, &config.context);
+        let selection = AgentSelection::new(sections, config.assistant_id.as_deref())?;
+        let user = UserId::new(&selection.user_id);
+        let at_name = |error: Error| Error {
+            path: Some(sections.path_of("agent_name", "/assistant_id")),
+            ..error
+        };
+        let agent = match &selection.agent_name {
+            Some(name) if !selection.is_bootstrap => {
+                Some(scope.agent(name, &user).map_err(at_name)?)
+            }
+            _ => None,
+        };
+        let agent = agent.as_deref();
+        let (options, mut warnings) =
+            LeadOptions::resolve(sections, selection.clone(), app, agent)?;
+        warnings.extend(scope.absent.clone());
+
+        let lists = config.authorization.as_ref();
+        let access = access_of_request(app, lists, sections, &selection)?;
+        let (model, model_warnings) = choose(app, &options, agent, access.as_ref())?;
+        warnings.extend(model_warnings);
+        let (provider, model_asks) = self.ready_model(scope, &model)?;
+
+        let loaded = scope
+            .skills
+            .load(&scope.skill_settings, Some(user.as_str()))?;
+        warnings.extend((*loaded.warnings).clone());
+
+        let policy = scope.policies.resolve(
+            match (&selection.agent_name, selection.is_bootstrap) {
+                (_, true) => AgentBinding::Bootstrap,
+                (Some(name), false) => AgentBinding::Named(name),
+                (None, false) => AgentBinding::Default,
+            },
+            &user,
+            |name, user| {
+                scope
+                    .agent(name, user)
+                    .map(|agent| Some(agent.memory_enabled))
+            },
+            &mut warnings,
+        );
+        let default_soul = match (agent, &scope.agents) {
+            (None, Some(agents)) => agents.default_soul()?.map(SourcedText::Untrusted),
+            _ => None,
+        };
+
+        let mut configured = scope.configured.clone();
+        configured.extend(config.tools.iter().map(host_tool));
+        let limit = config.recursion_limit;
+        let lead = lead::compose(LeadInputs {
+            app,
+            options: &options,
+            agent,
+            default_soul,
+            model: &model,
+            access,
+            catalog: loaded.catalog.clone(),
+            configured: &configured,
+            self_tool: self_tool(scope, &options, &user),
+            title_model: self.title_model(scope)?,
+            has_memory: policy.is_enabled(),
+            recursion_limit: limit,
+            build: config.build,
+        })?;
+        warnings.extend(lead.warnings);
+        let from_host = |tool: &Arc<dyn DynTool>| {
+            matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))
+        };
+        let needs_host = model_asks || lead.tools.iter().any(from_host);
+        let parts = AssemblyParts {
+            model: provider,
+            system_prompt: Some(lead.prompt.system),
+            data: lead.prompt.data,
+            tools: lead.tools,
+            middleware: lead.middleware,
+            recursion_limit: Some(recursion_limit(limit.map(Value::from).as_ref(), app)),
+            needs_host,
+            checks: Some(self.0.checks.clone()),
+        };
+        Ok((parts, lead.facts, warnings))
+    }
+
+    /// The model as chosen, with its retries and fallbacks, and whether it asks the host. One that was asked for before with
+    /// the same settings is the same provider.
+    fn ready_model(
+        &self,
+        scope: &LeadScope,
+        model: &ModelChoice,
+    ) -> Result<(Arc<dyn DynModelProvider>, bool), Error> {
+        let key = format!("{:?}", (&model.name, &model.entry));
+        if let Some((provider, asks)) = lock(&scope.ready).get(&key) {
+            return Ok((provider.clone(), *asks));
+        }
+        let entry = ModelRef::Inline(Box::new(model.entry.clone()));
+        let chain = model_chain::chain(&entry, &self.0.models, self.0.jitter)?;
+        let mut ready = lock(&scope.ready);
+        if ready.len() >= MAX_READY {
+            ready.clear();
+        }
+        ready.insert(key, (chain.model.clone(), chain.needs_host));
+        Ok((chain.model, chain.needs_host))
+    }
+
+    /// The model that `title.model_name` names, made to answer without thinking (MW-TTL-3).
+    fn title_model(&self, scope: &LeadScope) -> Result<Option<NamedModel>, Error> {
+        let section = &scope.app.title;
+        let Some(name) = section.model_name.as_ref().filter(|_| section.is_enabled()) else {
+            return Ok(None);
+        };
+        if !scope.model_names.contains(name) {
+            let known: Vec<&str> = scope.model_names.iter().map(String::as_str).collect();
+            return Err(crate::protocol::model_entry::unknown_model(name, &known)
+                .below("/title/model_name"));
+        }
+        let question = ModelQuestion {
+            wanted: Some(name),
+            thinking: false,
+            reasoning_effort: None,
+            settings: AgentModelSettings::default(),
+        };
+        let (model, _) = model_choice::choose(&scope.app.models, &question, None)?;
+        let (provider, _) = self.ready_model(scope, &model)?;
+        Ok(Some(NamedModel {
+            name: model.name.into(),
+            provider,
+        }))
+    }
+}
+
+/// The model of the options and the agent's record; bootstrap passes neither effort nor settings (MD-11).
+fn choose(
+    app: &AppConfig,
+    options: &LeadOptions,
+    agent: Option<&AgentRecord>,
+    access: Option<&Access>,
+) -> Result<(ModelChoice, Warnings), Error> {
+    let bootstrap = options.selection.is_bootstrap;
+    let question = ModelQuestion {
+        wanted: options.wanted_model.as_deref(),
+        thinking: options.thinking_enabled,
+        reasoning_effort: match bootstrap {
+            true => None,
+            false => options.reasoning_effort.as_deref(),
+        },
+        settings: agent.map_or_else(AgentModelSettings::default, |agent| {
+            agent.model_settings.clone()
+        }),
+    };
+    model_choice::choose(&app.models, &question, access)
+}
+
+/// The tool by which the agent makes or changes itself (TL-5); where no agents are kept there is none.
+fn self_tool(scope: &LeadScope, options: &LeadOptions, user: &UserId) -> SelfTool {
+    let Some(store) = &scope.agents else {
+        return SelfTool::None;
+    };
+    let name = options.selection.agent_name.as_ref();
+    let agent_scope = AgentScope {
+        store: store.clone(),
+        user: user.clone(),
+        agent_name: name.map(|name| name.as_str().to_owned()),
+        channel_name: options.channel_name.clone(),
+        models: scope.model_names.clone(),
+    };
+    match (options.selection.is_bootstrap, name) {
+        (true, _) => SelfTool::Setup(Arc::new(SetupAgent::new(agent_scope))),
+        // An agent of the operator's is not the user's to change.
+        (false, Some(name)) if !scope.app.agents.iter().any(|agent| agent.name == *name) => {
+            SelfTool::Update(Arc::new(UpdateAgent::new(agent_scope)))
+        }
+        _ => SelfTool::None,
+    }
+}
