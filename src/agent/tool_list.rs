@@ -440,11 +440,18 @@ mod tests {
             };
             available_tools(inputs).expect("a sound list")
         };
-        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "stranger", "a"]), true));
+        let (list, warnings) = with(only(Ok(vec!["describe_skill", "m", "a"]), true));
         assert_eq!(names(&list), ["a", "m", "describe_skill"]);
         assert!(warnings.is_empty() && list.gate.is_some());
         let (list, _) = with(only(Ok(Vec::new()), false));
         assert_eq!(names(&list), [""; 0], "P7: nothing allowed is nothing");
+        let (list, warnings) = with(only(Ok(vec!["stranger", "a"]), true));
+        assert_eq!(
+            names(&list),
+            [""; 0],
+            "an answer to another question is none"
+        );
+        assert_eq!(warnings.len(), 1);
         let (list, warnings) = with(only(Err("down"), true));
         assert_eq!(names(&list), [""; 0]);
         assert_eq!(

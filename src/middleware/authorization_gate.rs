@@ -12,6 +12,7 @@ use super::{Hooks, Middleware, NextTool, RunFacts};
 use crate::ports::BoxFuture;
 use crate::ports::authorization::{Access, Principal, Resource, Verdict};
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::warning::Warning;
 use crate::tools::tool_search;
 
 /// What is asked about a call.
@@ -81,11 +82,22 @@ impl AuthorizationGate {
                     "the call of {shown:?} is not allowed ({DENIED}): {reason}"
                 ))
             }
-            Err(_) if !fail_closed => None,
-            // What went wrong inside is no business of the model's.
-            Err(_) => Some(format!(
-                "the call of {shown:?} is not allowed ({NOT_EVALUATED}): its authorization could not be checked"
-            )),
+            Err(why) => {
+                let follows = match fail_closed {
+                    true => "it was not made",
+                    false => "it was made",
+                };
+                let message =
+                    format!("the call of {shown:?} could not be authorized ({why}); {follows}");
+                let signals = &invocation.run.facts.signals;
+                signals.warn(Warning::AuthorizationFailed, message);
+                // What went wrong inside is no business of the model's.
+                fail_closed.then(|| {
+                    format!(
+                        "the call of {shown:?} is not allowed ({NOT_EVALUATED}): its authorization could not be checked"
+                    )
+                })
+            }
         }
     }
 }
@@ -194,7 +206,13 @@ mod tests {
     #[test]
     fn mw_grd_2_without_an_answer_the_setting_decides() {
         assert!(called(&gate(false, false), call("odd", json!({}))).is_ok());
-        let refusal = called(&gate(true, false), call("odd", json!({}))).expect_err("denied");
+        let odd = call("odd", json!({}));
+        let run = odd.run.clone();
+        let refusal = called(&gate(true, false), odd).expect_err("denied");
+        let warnings = run.facts.signals.take_warnings().expect("a warning");
+        let (warning, message) = warnings.iter().next().expect("a warning");
+        assert_eq!(warning, Warning::AuthorizationFailed);
+        assert!(message.contains("it was not made"), "{message}");
         assert!(
             refusal.contains(NOT_EVALUATED) && !refusal.contains("secret"),
             "{refusal}"

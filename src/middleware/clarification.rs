@@ -21,7 +21,7 @@ use crate::state::update::StateUpdate;
 use crate::tools::ask_clarification::NAME;
 use crate::tools::clarification_request;
 
-use super::kept_calls::with_calls;
+use super::reply::with_calls;
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, NextTool};
 
 /// The middleware.
@@ -75,7 +75,10 @@ fn without_siblings(reply: &Message) -> Option<Message> {
             .iter()
             .any(|call| call.name.as_deref() == Some(NAME));
     let has_siblings = fields.tool_calls.iter().any(|call| call.name != NAME);
-    (asks && has_siblings).then(|| with_calls(reply, |call| call.name == NAME))
+    (asks && has_siblings).then(|| {
+        let questions = fields.tool_calls.iter().filter(|call| call.name == NAME);
+        Message::new(with_calls(reply, questions.cloned().collect(), None))
+    })
 }
 
 #[cfg(test)]

@@ -140,7 +140,8 @@ impl Middleware for RoutePromotion {
         if hook != Hook::BeforeModel {
             return Ok(HookOutput::Continue);
         }
-        let Some(message) = user_message::newest_real(&context.state) else {
+        let mut newest_first = context.state.messages().rev();
+        let Some(message) = newest_first.find(|message| user_message::is_real(message)) else {
             return Ok(HookOutput::Continue);
         };
         let names = self.matched(&user_message::original_text(message));

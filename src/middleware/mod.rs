@@ -12,7 +12,6 @@ pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
 pub mod input_sanitization;
-mod kept_calls;
 pub mod loop_detection;
 pub mod mcp_routing;
 mod message_marks;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::message_marks::content_lines;
 use crate::prompt::sanitize::is_blank;
 use crate::protocol::message::{Kind, Message};
-use crate::state::{View, python};
+use crate::state::python;
 
 /// Whether a message is one that the user wrote and sees (HP-4): a human one that is no summary and not hidden.
 pub(crate) fn is_real(message: &Message) -> bool {
@@ -48,11 +48,6 @@ fn has_answer(kwargs: &Map<String, Value>) -> bool {
             Some("option") => text("option_id").is_some(),
             _ => false,
         }
-}
-
-/// The newest message that the user wrote.
-pub(crate) fn newest_real<'a>(state: &View<'a>) -> Option<&'a Message> {
-    state.messages().rev().find(|message| is_real(message))
 }
 
 /// The text of a message as the user wrote it (HP-6): `original_user_content` where it was kept, else the content; of a list

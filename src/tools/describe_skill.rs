@@ -8,8 +8,8 @@ use super::query::{self, Item};
 use crate::ports::tool::{
     DynTool, Tool, ToolAnswer, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
 };
-use crate::protocol::trust::escape_into;
-use crate::skills::{AllowedTools, Category, Skill};
+use crate::skills::Skill;
+use crate::skills::describe::describe;
 
 /// Name of the tool.
 pub const NAME: &str = "describe_skill";
@@ -76,43 +76,13 @@ impl DescribeSkill {
                 description: skill.description.expose(),
             })
             .collect();
-        let found: Vec<&Skill> = query::find(query, &items)
-            .into_iter()
-            .map(|place| &*self.skills[place])
-            .collect();
+        let found = query::find(query, &items);
         if found.is_empty() {
             let shown: String = query.chars().take(200).collect();
             return format!("No skill fits {shown:?}.");
         }
-        render(&found)
+        describe(found.into_iter().map(|place| &*self.skills[place]))
     }
-}
-
-/// Skills for the model, everything that is not ours escaped (PR-11).
-fn render(skills: &[&Skill]) -> String {
-    let mut out = String::new();
-    for skill in skills {
-        if !out.is_empty() {
-            out.push_str("\n\n");
-        }
-        out.push_str("## ");
-        escape_into(&mut out, skill.name());
-        let mutability = match skill.category {
-            Category::Custom => "custom, editable",
-            Category::Public | Category::Integrations | Category::Legacy => "built-in",
-        };
-        out.push_str(&format!("\n[{mutability}] "));
-        escape_into(&mut out, skill.description.expose());
-        out.push_str("\nAllowed tools: ");
-        match &skill.allowed_tools {
-            AllowedTools::Undeclared => out.push_str("(all)"),
-            AllowedTools::Only(names) if names.is_empty() => out.push_str("(none)"),
-            AllowedTools::Only(names) => escape_into(&mut out, &names.join(", ")),
-        }
-        out.push_str("\nLocation: ");
-        escape_into(&mut out, skill.location.expose());
-    }
-    out
 }
 
 #[cfg(test)]
@@ -120,6 +90,7 @@ mod tests {
     use super::super::testing::{call, ready};
     use super::*;
     use crate::protocol::trust::{SourcedText, UntrustedText};
+    use crate::skills::{AllowedTools, Category};
 
     fn skill(name: &str, description: &str, allowed_tools: AllowedTools) -> Arc<Skill> {
         let text = |text: &str| SourcedText::Untrusted(UntrustedText::user(text));

@@ -5,14 +5,28 @@ use crate::rust_source::{closing, code_only, line_of, without_tests};
 
 /// Every source file with its code only.
 fn sources() -> impl Iterator<Item = (String, String, String)> {
-    let of_tests = ["tests.rs", "testing.rs"];
-    let all = files("src", ".rs").into_iter();
-    let shipped = all.filter(move |file| !of_tests.iter().any(|name| file.ends_with(name)));
+    let all = files("src", ".rs");
+    // Modules that only tests have, each in a file of its own.
+    let of_tests: Vec<_> = all.iter().flat_map(|file| test_files(file)).collect();
+    let shipped = all.into_iter().filter(move |file| !of_tests.contains(file));
     shipped.map(|file| {
         let source = read(&file);
         let code = code_only(&source);
         (file.display().to_string(), source, code)
     })
+}
+
+/// The files of the modules that a file has for tests alone.
+fn test_files(file: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let source = read(file);
+    let marked = source.split("#[cfg(test)]\n").skip(1);
+    let names = marked.filter_map(|rest| {
+        let line = rest.lines().next()?.trim_start_matches("pub(crate) ");
+        line.strip_prefix("mod ")?.strip_suffix(';')
+    });
+    names
+        .map(|name| file.with_file_name(format!("{name}.rs")))
+        .collect()
 }
 
 #[test]
