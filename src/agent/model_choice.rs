@@ -55,7 +55,7 @@ pub struct ModelChoice {
 /// Models that stand in for it are set up alike, each by its own profile; one that the principal may not use is left out.
 ///
 /// # Errors
-/// `UnknownModel` without any model, or at a fallback that is none; `AssemblyInvalid` when no model may be used, or cannot be
+/// `UnknownModel` without any model, or at a fallback that is none; `NotAuthorized` when no model may be used, or cannot be
 /// told and that means no; `OutOfRange` for settings of the agent; those of the provider for settings that contradict each
 /// other.
 ///
@@ -179,7 +179,7 @@ fn authorized<'a>(
     let mut undecided = |why: String| {
         let text = format!("the model {:?} could not be authorized: {why}", model.name);
         if access.fail_closed {
-            return Err(Error::new(ErrorCode::AssemblyInvalid, text));
+            return Err(Error::new(ErrorCode::NotAuthorized, text));
         }
         warnings.add(Warning::AuthorizationFailed, format!("{text}; it is used"));
         Ok(model)

@@ -20,7 +20,8 @@ pub type fawn_assembly = u64;
 /// `out`: the handle, which you free with fawn_assembly_free; 0 on failure. `err`: the error object on failure.
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
-/// FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_ASSEMBLY_INVALID.
+/// FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
+/// read files: skills, and the record of a custom agent.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn fawn_assembly_new(
@@ -43,8 +44,9 @@ pub unsafe extern "C" fn fawn_assembly_new(
     })
 }
 
-/// What an assembly turned out to be: model, prompt hash, tools, order of middleware; or `null` for one that is
-/// a bare graph.
+/// What an assembly turned out to be (schema "assembly_descriptor"): model, prompt hash, tools, order of middleware,
+/// policies, and a fingerprint of all that shapes what it does; or `null` for a bare graph, which is what every factory but
+/// `lead` makes.
 ///
 /// `out`: the descriptor, which you free. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
 #[unsafe(no_mangle)]

@@ -147,28 +147,6 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/read_before_write/enabled",
         ),
         (
-            json!({"summarization": {"enabled": true}}),
-            "/summarization/enabled",
-        ),
-        (json!({"title": {"enabled": true}}), "/title/enabled"),
-        (json!({"title": {"max_words": 5}}), "/title"),
-        (
-            json!({"token_usage": {"enabled": true}}),
-            "/token_usage/enabled",
-        ),
-        (
-            json!({"token_budget": {"enabled": true}}),
-            "/token_budget/enabled",
-        ),
-        (
-            json!({"loop_detection": {"enabled": true}}),
-            "/loop_detection/enabled",
-        ),
-        (
-            json!({"safety_finish_reason": {"enabled": true}}),
-            "/safety_finish_reason/enabled",
-        ),
-        (
             json!({"guardrails": {"enabled": true}}),
             "/guardrails/enabled",
         ),

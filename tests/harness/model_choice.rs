@@ -418,7 +418,7 @@ fn a_model_that_may_not_be_used_is_replaced_or_refused() {
                     (*chosen, warnings),
                     "{verdicts:?} {filter:?}"
                 ),
-                (Err(error), Err(())) => assert_eq!(error.code, ErrorCode::AssemblyInvalid),
+                (Err(error), Err(())) => assert_eq!(error.code, ErrorCode::NotAuthorized),
                 (found, _) => panic!("{verdicts:?} {filter:?} {fail_closed}: {found:?}"),
             }
         }
