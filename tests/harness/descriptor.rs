@@ -175,8 +175,6 @@ fn described(given: &Value) -> AssemblyDescriptor {
         .collect();
     let allowed = policies["allowed_subagents"].as_array();
     let allowed: Option<Vec<String>> = allowed.map(|list| list.iter().map(text).collect());
-    let refs = |names: &'_ [String]| -> Vec<String> { names.to_vec() };
-    let (deferred, enabled) = (refs(&deferred), refs(&enabled));
     let deferred: Vec<&str> = deferred.iter().map(String::as_str).collect();
     let enabled: Vec<&str> = enabled.iter().map(String::as_str).collect();
     let inputs = DescriptorInputs {
@@ -209,49 +207,8 @@ fn described(given: &Value) -> AssemblyDescriptor {
         },
         build: BuildInputs::default(),
     };
-    let n = BENCH.with(|b| b.get());
-    if n > 0 {
-        let t = Instant::now();
-        for _ in 0..n {
-            std::hint::black_box(describe(&inputs));
-        }
-        eprintln!("describe: {:?}", t.elapsed() / n);
-        let d = describe(&inputs);
-        let t = Instant::now();
-        for _ in 0..n {
-            std::hint::black_box(d.compute_fingerprint());
-        }
-        eprintln!("fingerprint: {:?}", t.elapsed() / n);
-        let t = Instant::now();
-        for _ in 0..n {
-            for s in inputs.skills {
-                std::hint::black_box(text_hash(&s.content));
-            }
-        }
-        eprintln!("skills: {:?}", t.elapsed() / n);
-        let t = Instant::now();
-        for _ in 0..n {
-            for s in inputs.tools {
-                std::hint::black_box(fawn::protocol::canonical_json::canonical_hash(
-                    &s.spec().parameters,
-                ));
-            }
-        }
-        eprintln!(
-            "schemas: {:?} of {} bytes",
-            t.elapsed() / n,
-            canonical_json(&inputs.tools[0].spec().parameters).len()
-        );
-        let t = Instant::now();
-        for _ in 0..n {
-            std::hint::black_box(serde_json::to_string(&d).unwrap());
-        }
-        eprintln!("to JSON: {:?}", t.elapsed() / n);
-    }
     describe(&inputs)
 }
-thread_local! { static BENCH: std::cell::Cell<u32> = const { std::cell::Cell::new(0) }; }
-
 /// Random agents.
 struct Agents(Random);
 
@@ -997,27 +954,4 @@ fn hostile_descriptors_get_an_error_with_a_path_or_a_bounded_answer() {
     let answer = serde_json::to_string(&found).unwrap().len();
     assert!(answer < 4 * before.to_string().len(), "{answer}");
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
-}
-
-#[test]
-#[ignore]
-fn zz_time() {
-    let mut agent = sample();
-    let tools: Vec<Value> = (0..50).map(|n| {
-        let props: Map<String, Value> = (0..8).map(|p| (format!("param{p}"), json!({"type":"string","description":"A parameter that says something about what is wanted.","enum":["a","b","c"]}))).collect();
-        json!({"name": format!("tool{n}"), "description": "Does something that is described in a few sentences. ".repeat(6), "origin": {"kind":"builtin"},
-               "schema": {"type":"object","properties":props,"required":["param0"]}})
-    }).collect();
-    agent["tools"] = json!(tools);
-    let parts: Vec<Value> = (0..10).map(|n| json!({"name": format!("part{n}"), "policy": {"a":1,"b":[1,2],"c":{"d":"e"}}, "tools": [], "hooks": []})).collect();
-    agent["middlewares"] = json!(parts);
-    let skills: Vec<Value> = (0..30).map(|n| json!({"name": format!("skill{n}"), "description": "When asked for it, or for something near.", "content": "Line of text with \"quotes\" and more.\n".repeat(130),
-      "allowed_tools": ["a","b"], "required_secrets": [], "secrets_autonomous": true})).collect();
-    agent["skills"] = json!(skills);
-    agent["enabled_skills"] = (0..30).map(|n| json!(format!("skill{n}"))).collect();
-    agent["prompt"] = json!("You are a helper. ".repeat(1000));
-    // Building the inputs is not what is measured.
-    BENCH.with(|b| b.set(200));
-    described(&agent);
-    BENCH.with(|b| b.set(0));
 }

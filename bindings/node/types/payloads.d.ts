@@ -179,7 +179,7 @@ export type DescriptorChange = {
   /** What kind of change. */
   what: DescriptorChangeKind;
   /** Name of the tool, middleware, skill, setting or policy; null where there is only one of its kind. */
-  name?: string | null;
+  name: string | null;
   /** JSON pointer into the later descriptor; into the earlier one for what is gone. */
   path: string;
   /** What stood there; null when nothing did. */
