@@ -580,7 +580,8 @@ void fawn_runtime_free(fawn_runtime runtime);
  * `out`: the handle, which you free with fawn_assembly_free; 0 on failure. `err`: the error object on failure.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
- * FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_ASSEMBLY_INVALID.
+ * FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
+ * read files: skills, and the record of a custom agent.
  */
 FAWN_API
 FAWN_MUST_USE
@@ -591,8 +592,9 @@ int32_t fawn_assembly_new(fawn_runtime runtime,
                           struct fawn_buf *err);
 
 /**
- * What an assembly turned out to be: model, prompt hash, tools, order of middleware; or `null` for one that is
- * a bare graph.
+ * What an assembly turned out to be (schema "assembly_descriptor"): model, prompt hash, tools, order of middleware,
+ * policies, and a fingerprint of all that shapes what it does; or `null` for a bare graph, which is what every factory but
+ * `lead` makes.
  *
  * `out`: the descriptor, which you free. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
  */

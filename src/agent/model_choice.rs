@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Number, Value, json};
 
 use super::authorization::stranger;
+use super::model_parameters::model_parameters;
 use crate::ports::authorization::{Access, Resource, Verdict};
 use crate::protocol::agent_record::AgentModelSettings;
 use crate::protocol::config::{ModelConfig, ModelRef};
@@ -335,18 +336,19 @@ fn parameters(model: &NamedModel, overrides: &AgentModelSettings) -> Map<String,
         ),
     };
     let provider = model.class.as_ref().map_or(provider, |class| &class.class);
-    let mut parameters = Map::new();
-    parameters.insert("provider".to_owned(), provider.into());
+    let mut profile = Map::new();
+    profile.insert("provider".to_owned(), provider.into());
     for part in [settings, json!(model.model.retry), json!(model.profile)] {
         if let Value::Object(members) = part {
-            parameters.extend(members);
+            profile.extend(members);
         }
     }
+    let mut given = Map::new();
     if let Some(temperature) = &overrides.temperature {
-        parameters.insert("temperature".to_owned(), temperature.clone().into());
+        given.insert("temperature".to_owned(), temperature.clone().into());
     }
     if let Some(tokens) = overrides.max_tokens {
-        let is_set = |name: &str| parameters.get(name).is_some_and(|value| !value.is_null());
+        let is_set = |name: &str| profile.get(name).is_some_and(|value| !value.is_null());
         let renames = model
             .class
             .as_ref()
@@ -356,54 +358,7 @@ fn parameters(model: &NamedModel, overrides: &AgentModelSettings) -> Map<String,
         } else {
             "max_tokens"
         };
-        parameters.insert(name.to_owned(), tokens.into());
+        given.insert(name.to_owned(), tokens.into());
     }
-    without_secrets(&mut parameters);
-    parameters
-}
-
-/// Names of variables that hold credentials although none of the words stands in them.
-const CREDENTIALS: &[&str] = &[
-    "DATABASE_URL",
-    "DATABASE_URI",
-    "REDIS_URL",
-    "MONGODB_URI",
-    "MONGO_URL",
-    "AMQP_URL",
-    "RABBITMQ_URL",
-    "POSTGRES_URL",
-    "POSTGRESQL_URL",
-    "MYSQL_URL",
-    "CLICKHOUSE_URL",
-    "CONNECTION_STRING",
-    "CONN_STR",
-    "GH_PAT",
-    "GITHUB_PAT",
-    "MYSQL_PWD",
-    "REDISCLI_AUTH",
-    "REDIS_AUTH",
-    "PGSERVICEFILE",
-];
-
-/// Whether a member is named like a secret (AD-11), counts of tokens aside.
-pub fn is_credential(name: &str) -> bool {
-    let name = name.to_uppercase();
-    if name.ends_with("_TOKENS") {
-        return false;
-    }
-    let words = ["KEY", "SECRET", "TOKEN", "PASS", "CREDENTIAL", "DSN"];
-    words.iter().any(|word| name.contains(word)) || CREDENTIALS.contains(&name.as_str())
-}
-
-fn without_secrets(members: &mut Map<String, Value>) {
-    members.retain(|name, _| !is_credential(name));
-    members.values_mut().for_each(clear);
-}
-
-fn clear(value: &mut Value) {
-    match value {
-        Value::Object(members) => without_secrets(members),
-        Value::Array(items) => items.iter_mut().for_each(clear),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+    model_parameters(&profile, &given)
 }

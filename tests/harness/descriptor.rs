@@ -99,7 +99,7 @@ fn tool(given: &Value) -> Arc<dyn DynTool> {
         spec: ToolSpec {
             name: text(&given["name"]),
             description: text(&given["description"]),
-            parameters: given["schema"].clone(),
+            parameters: given["schema"].clone().into(),
         },
         origin,
     })
