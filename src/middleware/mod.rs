@@ -68,7 +68,9 @@ use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
-use crate::protocol::app_config::{AppConfig, Feature as _};
+use crate::protocol::app_config::{
+    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+};
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
 use crate::protocol::error::{Error, ErrorCode};
@@ -171,14 +173,8 @@ pub const CHAIN: &[Place] = &[
             let config = inputs.app.summarization.clone();
             there(Summarization::new(config, models, Vec::new())?)
         },
-        outright: Some(|settings| {
-            let config = from_value(Value::Object(settings))?;
-            made(Summarization::new(
-                config,
-                SummaryModels::default(),
-                Vec::new(),
-            )?)
-        }),
+        // Not before what shows the summary to the model is there: `durable_context`.
+        outright: None,
     },
     // After the compaction of a thread, whose reminder it brings back.
     Place {
@@ -207,7 +203,11 @@ pub const CHAIN: &[Place] = &[
                 .then(|| Title::new(section.clone(), model));
             on.map_or(Ok(None), there)
         },
-        outright: Some(|settings| made(Title::new(from_value(Value::Object(settings))?, None))),
+        outright: Some(|settings| {
+            let config: TitleConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(Title::new(config, None))
+        }),
     },
     // Promotes before the filter hides (MC-4).
     Place {
@@ -258,7 +258,11 @@ pub const CHAIN: &[Place] = &[
                 .then(|| LoopDetection::new(section.clone()));
             on.map_or(Ok(None), there)
         },
-        outright: Some(|settings| made(LoopDetection::new(from_value(Value::Object(settings))?))),
+        outright: Some(|settings| {
+            let config: LoopDetectionConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(LoopDetection::new(config))
+        }),
     },
     Place {
         name: "token_budget",
@@ -272,7 +276,9 @@ pub const CHAIN: &[Place] = &[
         // Whoever names it wants it, so that it is on unless the settings say otherwise (FA-6 is inert here).
         outright: Some(|mut settings| {
             settings.entry("enabled").or_insert(Value::Bool(true));
-            made(TokenBudget::new(from_value(Value::Object(settings))?))
+            let config: TokenBudgetConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(TokenBudget::new(config))
         }),
     },
     Place {
@@ -400,10 +406,18 @@ impl<'a> ChainInputs<'a> {
 /// # Errors
 /// Those of the sections that a middleware reads, below their names.
 pub fn compose(mut inputs: ChainInputs<'_>) -> Result<Vec<Arc<dyn Middleware>>, Error> {
+    #[cfg(test)]
+    COMPOSED.with(|count| count.set(count.get() + 1));
     let places = CHAIN.iter();
     places
         .filter_map(|place| (place.lead)(&mut inputs).transpose())
         .collect()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a chain was composed on this OS thread (EP-11).
+    pub(crate) static COMPOSED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// The description in the front matter of a SKILL.md.

@@ -68,6 +68,8 @@ pub struct RenderedPrompt {
 
 /// Renders the prompt of an agent. Equal inputs give equal texts.
 pub fn render(inputs: &PromptInputs<'_>) -> RenderedPrompt {
+    #[cfg(test)]
+    RENDERED.with(|count| count.set(count.get() + 1));
     let mut facts = Facts::of(inputs);
     let data = data::render(&facts);
     facts.has_data = data.is_some();
@@ -87,4 +89,10 @@ pub fn render(inputs: &PromptInputs<'_>) -> RenderedPrompt {
         system: system.finish(),
         data,
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a prompt was rendered on this OS thread (EP-11).
+    pub(crate) static RENDERED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }

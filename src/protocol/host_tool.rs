@@ -20,7 +20,8 @@ pub struct HostToolConfig {
     /// JSON Schema of the arguments object. Default: an object without members.
     #[serde(default)]
     pub parameters: Option<Map<String, Value>>,
-    /// The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent.
+    /// The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent
+    /// but those whose list of groups is empty.
     #[serde(default)]
     pub group: Option<String>,
     /// Where the tool comes from, when the host got it from an MCP server: what the model may see of it is then the

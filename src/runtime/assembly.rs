@@ -17,6 +17,7 @@ use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
 use crate::protocol::trust::OperatorText;
+use crate::tools::{BuiltinInputs, ask_clarification};
 
 /// An assembly of a runtime.
 #[derive(Clone)]
@@ -83,6 +84,8 @@ struct Given {
     model: ModelRef,
     system_prompt: Option<OperatorText>,
     tools: Vec<HostToolConfig>,
+    /// Whether the agent may ask the user.
+    asks: bool,
     middleware: Vec<Arc<dyn Middleware>>,
     recursion_limit: Option<u32>,
 }
@@ -109,16 +112,24 @@ impl Runtime {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
+                    asks: false,
                     middleware: middleware?,
                     recursion_limit: config.recursion_limit,
                 })
             }
             AssemblyConfig::Direct(config) => {
                 let middleware = direct::chain(&config)?;
+                // FA-5: the tool belongs to the factory's chain; a tool of the host's of that name wins.
+                let asks = config.middleware.is_none()
+                    && config
+                        .tools
+                        .iter()
+                        .all(|tool| tool.name != ask_clarification::NAME);
                 self.compose_given(Given {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
+                    asks,
                     middleware,
                     recursion_limit: config.recursion_limit,
                 })
@@ -137,6 +148,10 @@ impl Runtime {
             .tools
             .into_iter()
             .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
+        let asks = given
+            .asks
+            .then(|| ask_clarification::build(&BuiltinInputs::default()));
+        let tools = tools.chain(asks.flatten());
         self.compose(AssemblyParts {
             model: chain.model,
             system_prompt: given.system_prompt.as_ref().map(Into::into),

@@ -386,3 +386,30 @@ fn self_tool(scope: &LeadScope, options: &LeadOptions, user: &UserId) -> SelfToo
         _ => SelfTool::None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::COMPOSED;
+    use crate::prompt::RENDERED;
+
+    #[test]
+    fn ep_11_the_prompt_is_rendered_once_and_the_chain_composed_once() {
+        let runtime = Runtime::new(
+            r#"{"workers": 0, "models": [{"name": "m", "provider": "host", "model": "m"}]}"#,
+        )
+        .expect("a runtime");
+        let queue = runtime.new_queue(r#"{"subscribe": ["runtime"]}"#);
+        queue.as_ref().expect("a queue");
+        let before = (RENDERED.get(), COMPOSED.get());
+        let agent = runtime
+            .new_assembly(r#"{"factory": "lead", "configurable": {"is_plan_mode": true}}"#)
+            .expect("an assembly");
+        let described = agent.descriptor().expect("a descriptor");
+        assert_eq!(agent.descriptor().expect("a descriptor"), described);
+        assert_eq!(
+            (RENDERED.get(), COMPOSED.get()),
+            (before.0 + 1, before.1 + 1)
+        );
+    }
+}

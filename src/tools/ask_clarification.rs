@@ -24,7 +24,7 @@ pub const TYPES: &[(&str, &str)] = &[
 ];
 
 /// Always there; what runs without a user leaves it out of its list (TL-6).
-pub(super) fn build(_: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
+pub fn build(_: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
     let types: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
     Some(Arc::new(AskClarification {
         spec: ToolSpec {

@@ -553,6 +553,58 @@ fn cla_a_question_ends_the_run_normally() {
     assert!(!names(&descriptor(&silent)["tools"]).contains(&"ask_clarification"));
 }
 
+#[test]
+fn fa_3_to_5_direct_has_the_thin_chain_and_its_question() {
+    let runtime = runtime(json!({}));
+    let first = |request: Value| {
+        let agent = assemble(&runtime, "direct", request).unwrap();
+        assert!(descriptor(&agent).is_null(), "a bare graph");
+        let told = talk(&runtime, &agent, "Go", &[json!({"content": "Done."})]);
+        told.requests[0].clone()
+    };
+    let plain = first(json!({"model": "main", "system_prompt": "Be brief."}));
+    assert_eq!(names(&plain["tools"]), ["ask_clarification"]);
+    assert_eq!(plain["system"], "Be brief.");
+    assert_eq!(plain["messages"][0]["content"], "Go", "no framing (FA-7)");
+    let mine =
+        json!({"model": "main", "tools": [{"name": "ask_clarification", "description": "Mine."}]});
+    assert_eq!(first(mine)["tools"][0]["description"], "Mine.");
+    let planned = json!({"model": "main", "plan_mode": true, "features": {"token_budget": true}});
+    assert!(names(&first(planned)["tools"]).contains(&"write_todos"));
+    let taken =
+        json!({"model": "main", "middleware": ["input_sanitization", "dangling_tool_call"]});
+    let taken = first(taken);
+    assert_eq!(
+        names(&taken["tools"]),
+        [""; 0],
+        "a takeover brings nothing of ours"
+    );
+    assert!(
+        taken["messages"][0]["content"]
+            .as_str()
+            .unwrap()
+            .contains("BEGIN USER INPUT")
+    );
+
+    let refused = |request: Value| {
+        let error = assemble(&runtime, "direct", request)
+            .map(|_| ())
+            .unwrap_err();
+        (error.code.name(), error.path.unwrap_or_default())
+    };
+    let with = |features: Value| json!({"model": "main", "features": features});
+    assert_eq!(
+        refused(with(json!({"vision": true}))),
+        ("unsupported", "/features/vision".to_owned())
+    );
+    assert_eq!(
+        refused(with(json!({"guardrail": true}))),
+        ("missing_member", "/features/guardrail".to_owned())
+    );
+    let bad = json!({"loop_detection": {"warn_threshold": 5, "hard_limit": 2}});
+    assert_eq!(refused(with(bad)).1, "/features/loop_detection/hard_limit");
+}
+
 /// Nothing is kept of assemblies that are gone.
 #[test]
 fn ten_thousand_assemblies_leave_nothing_behind() {

@@ -107,7 +107,7 @@ export type AppConfig = {
   subagents?: SubagentsConfig | null;
   /** How many subagents run at once. */
   subagent_runtime?: SubagentRuntimeConfig | null;
-  /** Shortens long threads. */
+  /** Shortens long threads. Not available in this version. */
   summarization?: SummarizationConfig | null;
   /** Gives threads a title. */
   title?: TitleConfig | null;
@@ -440,7 +440,10 @@ export type ConfiguredTool = {
   description?: string;
   /** JSON Schema of the arguments object. Default: an object without members. */
   parameters?: Record<string, unknown> | null;
-  /** The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent. */
+  /**
+   * The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent
+   * but those whose list of groups is empty.
+   */
   group?: string | null;
   /**
    * Where the tool comes from, when the host got it from an MCP server: what the model may see of it is then the
@@ -884,7 +887,10 @@ export type HostToolConfig = {
   description?: string;
   /** JSON Schema of the arguments object. Default: an object without members. */
   parameters?: Record<string, unknown> | null;
-  /** The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent. */
+  /**
+   * The group that agents choose it by (`tool_groups`). Default: none, and then it is there for every agent
+   * but those whose list of groups is empty.
+   */
   group?: string | null;
   /**
    * Where the tool comes from, when the host got it from an MCP server: what the model may see of it is then the
@@ -2476,7 +2482,7 @@ export type RuntimeConfig = {
   subagents?: SubagentsConfig | null;
   /** How many subagents run at once. */
   subagent_runtime?: SubagentRuntimeConfig | null;
-  /** Shortens long threads. */
+  /** Shortens long threads. Not available in this version. */
   summarization?: SummarizationConfig | null;
   /** Gives threads a title. */
   title?: TitleConfig | null;

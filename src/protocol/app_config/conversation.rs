@@ -82,7 +82,7 @@ impl Feature for SummarizationConfig {
 }
 
 impl SummarizationConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         for (place, size) in self.trigger.iter().enumerate() {
             let checked = size.validate();
             checked.map_err(|error| error.below(&format!("/trigger/{place}")))?;
@@ -166,7 +166,7 @@ impl Feature for TitleConfig {
 }
 
 impl TitleConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         within("/max_words", self.max_words, 1, 20)?;
         within("/max_chars", self.max_chars, 10, 200)
     }
@@ -217,7 +217,7 @@ impl Default for UploadsConfig {
 }
 
 impl UploadsConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         for (path, value) in [
             ("/max_files", self.max_files),
             ("/max_file_size", self.max_file_size),

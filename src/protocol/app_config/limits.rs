@@ -68,7 +68,7 @@ impl Feature for TokenBudgetConfig {
 }
 
 impl TokenBudgetConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         within("/max_tokens", self.max_tokens, 1_000, u64::MAX)?;
         least("/max_input_tokens", self.max_input_tokens, 1)?;
         least("/max_output_tokens", self.max_output_tokens, 1)?;
@@ -145,7 +145,7 @@ impl Feature for LoopDetectionConfig {
 }
 
 impl LoopDetectionConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         within("/window_size", self.window_size, 1, u64::MAX)?;
         within(
             "/max_tracked_threads",
@@ -216,7 +216,7 @@ impl Feature for SafetyFinishReasonConfig {
 }
 
 impl SafetyFinishReasonConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         let Some(detectors) = &self.detectors else {
             return Ok(());
         };
@@ -268,7 +268,7 @@ impl Feature for LlmCallConfig {
 }
 
 impl LlmCallConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         within("/retry_max_attempts", self.retry_max_attempts, 1, u64::MAX)
     }
 }
@@ -301,7 +301,7 @@ impl Feature for CircuitBreakerConfig {
 }
 
 impl CircuitBreakerConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         within("/failure_threshold", self.failure_threshold, 1, u64::MAX)
     }
 }

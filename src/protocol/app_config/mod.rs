@@ -131,7 +131,7 @@ sections! {
     subagents: SubagentsConfig,
     /// How many subagents run at once.
     subagent_runtime: SubagentRuntimeConfig,
-    /// Shortens long threads.
+    /// Shortens long threads. Not available in this version.
     summarization: SummarizationConfig,
     /// Gives threads a title.
     title: TitleConfig,
@@ -300,6 +300,7 @@ impl AppConfig {
             ("tool_output", asked(&self.tool_output)),
             ("tool_progress", asked(&self.tool_progress)),
             ("read_before_write", asked(&self.read_before_write)),
+            ("summarization", asked(&self.summarization)),
             ("guardrails", asked(&self.guardrails)),
             ("llm_call", asked(&self.llm_call)),
             ("circuit_breaker", asked(&self.circuit_breaker)),
