@@ -165,7 +165,7 @@ impl Summarization {
         })
     }
 
-    /// What to ask whom for the summary of [`compaction`]. `attempt` counts from 0; the summary itself where there is nothing
+    /// What to ask whom for the summary of a compaction. `attempt` counts from 0; the summary itself where there is nothing
     /// to ask; `None` when nobody is left to ask.
     pub fn ask(&self, compaction: &Compaction, attempt: usize) -> Option<SummaryStep> {
         let prompt = SummaryPrompt {
