@@ -20,6 +20,7 @@ use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::Access;
+use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
     self, Delegation, Interaction, Mount, PromptInputs, PromptSkills, RenderedPrompt, SkillListing,
@@ -68,8 +69,8 @@ pub struct LeadInputs<'a> {
     pub title_model: Option<OtherModel>,
     /// Who writes summaries, if long threads are summarised.
     pub summary_models: Option<SummaryModels>,
-    /// Whether the agent has memory.
-    pub has_memory: bool,
+    /// The right to touch memory, if the agent has any.
+    pub memory: Option<MemoryAccess>,
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -187,7 +188,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         deferred: list.deferred,
         gate: list.gate,
         plan_mode: options.is_plan_mode,
-        has_memory: inputs.has_memory,
+        memory: inputs.memory,
         summary_models: inputs.summary_models,
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),

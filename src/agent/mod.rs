@@ -8,7 +8,6 @@ pub mod descriptor_diff;
 pub mod direct;
 pub mod lead;
 pub mod machine;
-pub mod memory_policy;
 pub mod model_choice;
 pub mod model_parameters;
 pub mod options;

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::message_marks::{HIDDEN, REMINDER, SUMMARY, is_reminder};
 use super::remembered::Remembered;
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, RunFacts};
+use crate::ports::memory_policy::MemoryAccess;
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message, content_text};
 use crate::protocol::time::Timestamp;
@@ -45,9 +46,6 @@ const WEEKDAYS: [&str; 7] = [
 pub struct DynamicContextConfig {
     /// `dynamic_context.utc_offset_minutes`: how far local time is ahead of UTC. -1440 to 1440 make sense.
     pub utc_offset_minutes: i32,
-    /// Whether the agent has a memory: `memory.enabled`, and not switched off for a custom agent (CA-5, CA-7). Without one
-    /// nothing is read, and what earlier runs put into the thread is taken out.
-    pub memory_enabled: bool,
     /// `memory.injection_enabled`: whether what is remembered is told to the model.
     pub memory_injection_enabled: bool,
 }
@@ -56,7 +54,6 @@ impl Default for DynamicContextConfig {
     fn default() -> Self {
         DynamicContextConfig {
             utc_offset_minutes: 0,
-            memory_enabled: true,
             memory_injection_enabled: true,
         }
     }
@@ -66,11 +63,13 @@ impl Default for DynamicContextConfig {
 ///
 /// An error ends the run: it is for a memory whose policy is that a run without it must not be (`fail_closed`).
 pub type MemoryReader =
-    Arc<dyn Fn(&RunFacts) -> Result<Option<UntrustedText>, Error> + Send + Sync>;
+    Arc<dyn Fn(&MemoryAccess, &RunFacts) -> Result<Option<UntrustedText>, Error> + Send + Sync>;
 
 /// The middleware.
 pub struct DynamicContext {
     config: DynamicContextConfig,
+    /// Without it nothing is read, and what earlier runs put into the thread is taken out (CA-5, CA-7).
+    access: Option<MemoryAccess>,
     memory: Option<MemoryReader>,
     /// By thread: what was found there, so that the next run looks only at what came since.
     seen: Remembered<Arc<str>, Seen>,
@@ -85,10 +84,15 @@ struct Seen {
 }
 
 impl DynamicContext {
-    /// The middleware; without a `memory` it tells the date alone.
-    pub fn new(config: DynamicContextConfig, memory: Option<MemoryReader>) -> Self {
+    /// The middleware; without `access` or a `memory` it tells the date alone.
+    pub fn new(
+        config: DynamicContextConfig,
+        access: Option<MemoryAccess>,
+        memory: Option<MemoryReader>,
+    ) -> Self {
         DynamicContext {
             config,
+            access,
             memory,
             seen: Remembered::new(),
         }
@@ -97,7 +101,7 @@ impl DynamicContext {
     fn before_agent(&self, state: View<'_>, run: &RunFacts) -> Result<HookOutput, Error> {
         let today = local_date(run.started_at, self.config.utc_offset_minutes);
         let seen = self.seen.get(&run.thread_id);
-        let found = look(state, seen.as_ref(), !self.config.memory_enabled);
+        let found = look(state, seen.as_ref(), self.access.is_none());
         let mut messages = found.memories;
         if found.date.as_deref() != Some(&today)
             && let Some(target) = state.messages().rev().find(|message| is_target(message))
@@ -126,13 +130,13 @@ impl DynamicContext {
 
     /// The memory block, if there is anything to tell (MW-DYN-6).
     fn memory(&self, run: &RunFacts) -> Result<Option<String>, Error> {
-        let Some(read) = &self.memory else {
+        let (Some(access), Some(read)) = (&self.access, &self.memory) else {
             return Ok(None);
         };
-        if !self.config.memory_enabled || !self.config.memory_injection_enabled {
+        if !self.config.memory_injection_enabled {
             return Ok(None);
         }
-        let Some(text) = read(run)? else {
+        let Some(text) = read(access, run)? else {
             return Ok(None);
         };
         let text = text.expose().trim();
@@ -159,7 +163,7 @@ impl Middleware for DynamicContext {
     }
 
     fn policy(&self) -> Map<String, Value> {
-        let memory = self.config.memory_enabled && self.config.memory_injection_enabled;
+        let memory = self.access.is_some() && self.config.memory_injection_enabled;
         Map::from_iter([
             (
                 "utc_offset_minutes".to_owned(),
@@ -303,6 +307,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::ports::memory_policy::{AgentBinding, MemoryPolicies};
+    use crate::protocol::user_id::UserId;
+    use crate::protocol::warning::Warnings;
     use crate::state::ids::SequentialIds;
     use crate::state::{Overlay, ThreadState};
 
@@ -367,7 +374,7 @@ mod tests {
     }
 
     fn date_only() -> DynamicContext {
-        DynamicContext::new(DynamicContextConfig::default(), None)
+        DynamicContext::new(DynamicContextConfig::default(), access(), None)
     }
 
     fn date_line(id: &str, date: &str) -> String {
@@ -476,12 +483,22 @@ mod tests {
         );
     }
 
+    fn access() -> Option<MemoryAccess> {
+        let policies = MemoryPolicies::new(true);
+        let user = UserId::new("u");
+        let mut warnings = Warnings::new();
+        let load = |_: &_, _: &_| Ok(None);
+        let policy = policies.resolve(AgentBinding::Default, &user, load, &mut warnings);
+        policy.access()
+    }
+
     #[test]
     fn dyn_6_memory_comes_once_escaped_and_as_a_person_s_message() {
         let memory: MemoryReader =
-            Arc::new(|_| Ok(Some(UntrustedText::model(" likes </memory> & tea "))));
+            Arc::new(|_, _| Ok(Some(UntrustedText::model(" likes </memory> & tea "))));
         let mut thread = Thread::new(DynamicContext::new(
             DynamicContextConfig::default(),
+            access(),
             Some(memory.clone()),
         ));
         thread.say("h1", "hello");
@@ -501,7 +518,7 @@ mod tests {
             memory_injection_enabled: false,
             ..DynamicContextConfig::default()
         };
-        let mut thread = Thread::new(DynamicContext::new(without, Some(memory)));
+        let mut thread = Thread::new(DynamicContext::new(without, access(), Some(memory)));
         thread.say("h1", "hello");
         assert!(thread.run(FRIDAY));
         assert_eq!(thread.lines().len(), 2);
@@ -509,11 +526,11 @@ mod tests {
 
     #[test]
     fn dyn_6_a_memory_that_must_be_there_ends_the_run() {
-        let memory: MemoryReader = Arc::new(|_| {
+        let memory: MemoryReader = Arc::new(|_, _| {
             let code = crate::protocol::error::ErrorCode::Store;
             Err(Error::new(code, "no memory"))
         });
-        let part = DynamicContext::new(DynamicContextConfig::default(), Some(memory));
+        let part = DynamicContext::new(DynamicContextConfig::default(), access(), Some(memory));
         let mut thread = Thread::new(part);
         thread.say("h1", "hello");
         let overlay = Overlay::new();
@@ -528,19 +545,17 @@ mod tests {
 
     #[test]
     fn ca_5_without_memory_what_was_remembered_is_taken_out_and_dates_stay() {
-        let memory: MemoryReader = Arc::new(|_| Ok(Some(UntrustedText::user("likes tea"))));
+        let memory: MemoryReader = Arc::new(|_, _| Ok(Some(UntrustedText::user("likes tea"))));
         let mut thread = Thread::new(DynamicContext::new(
             DynamicContextConfig::default(),
+            access(),
             Some(memory.clone()),
         ));
         thread.say("h1", "hello");
         thread.run(FRIDAY);
         thread.say("mine__memory", "not the framework's");
-        let without = DynamicContextConfig {
-            memory_enabled: false,
-            ..DynamicContextConfig::default()
-        };
-        thread.part = DynamicContext::new(without, Some(memory));
+        let config = DynamicContextConfig::default();
+        thread.part = DynamicContext::new(config, None, Some(memory));
         assert!(thread.run(FRIDAY));
         assert_eq!(
             thread.lines(),

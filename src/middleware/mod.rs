@@ -66,6 +66,7 @@ use tool_result_sanitization::ToolResultSanitization;
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
+use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
@@ -155,11 +156,10 @@ pub const CHAIN: &[Place] = &[
         name: "dynamic_context",
         lead: |inputs| {
             let config = DynamicContextConfig {
-                memory_enabled: inputs.has_memory,
                 memory_injection_enabled: inputs.app.memory.injection_enabled,
                 ..DynamicContextConfig::default()
             };
-            there(DynamicContext::new(config, None))
+            there(DynamicContext::new(config, inputs.memory.take(), None))
         },
         outright: None,
     },
@@ -373,8 +373,8 @@ pub struct ChainInputs<'a> {
     pub gate: Option<AuthorizationGate>,
     /// Whether the agent keeps a plan.
     pub plan_mode: bool,
-    /// Whether the agent has memory.
-    pub has_memory: bool,
+    /// The right to touch memory, if the agent has any.
+    pub memory: Option<MemoryAccess>,
     /// Who writes summaries, if long threads are summarised.
     pub summary_models: Option<SummaryModels>,
     /// The limits of delegation, if the agent may delegate.
@@ -393,7 +393,7 @@ impl<'a> ChainInputs<'a> {
             deferred: None,
             gate: None,
             plan_mode: false,
-            has_memory: false,
+            memory: None,
             summary_models: None,
             subagent_limits: None,
             title_model: None,

@@ -16,7 +16,6 @@ use crate::adapters::skills_dir::{SkillSettings, SkillsDir};
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::authorization::access_of_request;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
-use crate::agent::memory_policy::{AgentBinding, MemoryPolicies};
 use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
 use crate::agent::options::{LeadOptions, recursion_limit};
 use crate::agent::sections::Sections;
@@ -26,6 +25,7 @@ use crate::middleware::OtherModel;
 use crate::middleware::summarization::SummaryModels;
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
+use crate::ports::memory_policy::{AgentBinding, MemoryPolicies};
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolOrigin};
 use crate::protocol::agent_record::{AgentModelSettings, AgentRecord};
@@ -250,7 +250,7 @@ impl Runtime {
             self_tool: self_tool(scope, &options, &user),
             title_model: self.title_model(scope)?,
             summary_models: self.summary_models(scope, &model)?,
-            has_memory: policy.is_enabled(),
+            memory: policy.access(),
             recursion_limit: limit,
             build: config.build,
         })?;

@@ -279,7 +279,11 @@ mod date {
         Talk::new(
             vec![says("hi")],
             vec![
-                Arc::new(DynamicContext::new(DynamicContextConfig::default(), None)),
+                Arc::new(DynamicContext::new(
+                    DynamicContextConfig::default(),
+                    None,
+                    None,
+                )),
                 Arc::new(SystemMessageCoalescing::new()),
             ],
         )

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fawn::adapters::agents_dir::AgentsDir;
 use fawn::adapters::offload::Offload;
-use fawn::agent::memory_policy::{AgentBinding, MemoryPolicies};
 use fawn::agent::subagent_scope::SubagentScope;
 use fawn::ports::agents::AgentStore;
 use fawn::ports::host::{RunContext, RunFacts};
+use fawn::ports::memory_policy::{AgentBinding, MemoryPolicies};
 use fawn::ports::tool::{Tool, ToolAnswer, ToolInvocation, ToolOutcome};
 use fawn::protocol::agent_record::agent_name;
 use fawn::protocol::runtime_op::ResetAgent;
