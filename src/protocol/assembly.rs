@@ -194,19 +194,19 @@ impl DirectConfig {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Features {
-    /// Thread directories, uploads and the sandbox. Default true.
+    /// Thread directories, uploads and the sandbox. Not available in this version.
     #[serde(default)]
     pub sandbox: Option<Feature>,
-    /// Memory. Default false.
+    /// Memory. Not available in this version.
     #[serde(default)]
     pub memory: Option<Feature>,
-    /// Compaction of long threads; needs settings. Default false.
+    /// Compaction of long threads. Not available in this version.
     #[serde(default)]
     pub summarization: Option<Feature>,
     /// Delegation to subagents. Default false.
     #[serde(default)]
     pub subagent: Option<Feature>,
-    /// Looking at images. Default false.
+    /// Looking at images. Not available in this version.
     #[serde(default)]
     pub vision: Option<Feature>,
     /// Titles for new threads. Default false.
@@ -378,7 +378,9 @@ impl JsonSchema for ExtraMiddleware {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeadConfig {
-    /// Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`.
+    /// Options by key: `model_name`, `thinking_enabled`, `reasoning_effort`, `is_plan_mode`, `subagent_enabled`,
+    /// `max_concurrent_subagents`, `max_total_subagents`, `agent_name`, `is_bootstrap`, `non_interactive`,
+    /// `interaction_mode`, `channel_name`, `user_id`, `user_role`, `authz_attributes`. Others are let through.
     #[serde(default)]
     pub configurable: Map<String, Value>,
     /// Options by key as well, and facts about the request; they win over `configurable` (RC-1).

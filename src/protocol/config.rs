@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::app_config::{AppConfig, Unavailable};
 use super::decode::{carry, from_value, tagged, wrong_type};
-use super::environment;
+use super::environment::{self, References};
 use super::error::{Error, ErrorCode};
 use super::json::parse;
 use super::model::{AnthropicConfig, OpenAiConfig, ScriptedConfig};
@@ -105,17 +105,24 @@ impl RuntimeConfig {
     }
 
     /// Reads a configuration: parses it, resolves its references to the environment by `lookup`, decodes and checks it.
+    /// Answers what was resolved as well.
     ///
     /// # Errors
     /// Those of each of these, at the member at fault; no value of a variable stands in their text.
-    pub fn read(json: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    pub fn read(
+        json: &str,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Self, References), Error> {
         let mut value = parse(json)?;
         let references = environment::resolve(&mut value, lookup)?;
         let checked = from_value(value).and_then(|config: RuntimeConfig| {
             config.validate()?;
             Ok(config)
         });
-        checked.map_err(|error| references.hide(error))
+        match checked {
+            Ok(config) => Ok((config, references)),
+            Err(error) => Err(references.hide(error)),
+        }
     }
 
     /// Checks bounds and contradictions that the types do not hold.

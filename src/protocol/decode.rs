@@ -237,6 +237,9 @@ pub fn unknown_member(name: &str, known: &[&str]) -> Error {
     )
 }
 
+/// Most names that an error tells.
+const MAX_TOLD: usize = 50;
+
 /// What to try instead of a name that is not known: the nearest one, or all of them.
 pub fn hint(name: &str, known: &[&str]) -> String {
     let near = known
@@ -250,6 +253,13 @@ pub fn hint(name: &str, known: &[&str]) -> String {
     match near {
         Some((_, near)) => format!("; did you mean {near:?}?"),
         None if known.is_empty() => "; there are none here".to_owned(),
+        None if known.len() > MAX_TOLD => {
+            format!(
+                "; known here: {} and {} more",
+                list(&known[..MAX_TOLD]),
+                known.len() - MAX_TOLD
+            )
+        }
         None => format!("; known here: {}", list(known)),
     }
 }

@@ -37,6 +37,34 @@ pub fn resolve(
 }
 
 impl References {
+    /// Takes members out whose text holds a value that came from the environment, at every depth: the operator keeps there
+    /// what nobody is to see.
+    pub fn leave_out(&self, members: &mut serde_json::Map<String, Value>) {
+        members.retain(|_, value| !self.is_told_by(value));
+        for value in members.values_mut() {
+            self.leave_out_below(value);
+        }
+    }
+
+    fn leave_out_below(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => self.leave_out(members),
+            Value::Array(items) => {
+                items.retain(|item| !self.is_told_by(item));
+                items.iter_mut().for_each(|item| self.leave_out_below(item));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn is_told_by(&self, value: &Value) -> bool {
+        let Value::String(text) = value else {
+            return false;
+        };
+        let mut values = self.0.iter().map(|(_, value)| value);
+        values.any(|value| value.len() >= MIN_HIDDEN_CHARS && text.contains(value.as_str()))
+    }
+
     /// An error without the values that came from the environment: the names of the variables stand there instead.
     pub fn hide(&self, mut error: Error) -> Error {
         for (name, value) in &self.0 {

@@ -94,7 +94,8 @@ pub struct ThreadHistoryQuery {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// Channel writes that start the run, such as `{"messages":[{"role":"user","content":"…"}]}`. Null or absent: go on
+    /// Messages are taken as the host's own: their roles, names and `additional_kwargs` decide how they are treated, so do not
+    /// pass on those of a client unread. Channel writes that start the run, such as `{"messages":[{"role":"user","content":"…"}]}`. Null or absent: go on
     /// from the thread's state; a thread that stands at a whole answer stays as it is, one without messages is an error.
     #[serde(default)]
     pub input: Option<Value>,

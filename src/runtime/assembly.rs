@@ -55,8 +55,9 @@ impl Assembly {
     /// `fawn_assembly_descriptor`: `null` for a bare graph, and only what the factory `lead` makes is none.
     ///
     /// # Errors
-    /// `Internal` when it cannot be written.
+    /// `Closed`; `Internal` when it cannot be written.
     pub fn descriptor(&self) -> Result<String, Error> {
+        self.runtime.check_open()?;
         match &self.described {
             Some(described) => Ok(described.descriptor(&self.assembly)?.to_string()),
             None => Ok("null".to_owned()),

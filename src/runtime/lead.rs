@@ -33,6 +33,7 @@ use crate::protocol::app_config::{self, AppConfig, Feature as _};
 use crate::protocol::assembly::LeadConfig;
 use crate::protocol::config::ModelRef;
 use crate::protocol::decode::hint;
+use crate::protocol::environment::References;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
 use crate::protocol::model_entry::unknown_model;
@@ -60,6 +61,8 @@ pub struct LeadScope {
     model_names: Arc<[String]>,
     /// Models as agents have asked for them, ready to answer: making a client costs more than all the rest.
     ready: Mutex<HashMap<String, ReadyModel>>,
+    /// What came from the environment and is told to nobody.
+    references: References,
 }
 
 /// A model that is ready to answer, and whether it asks the host.
@@ -67,7 +70,7 @@ type ReadyModel = (Arc<dyn DynModelProvider>, bool);
 
 impl LeadScope {
     /// Reads nothing yet.
-    pub fn new(app: AppConfig, is_driven: bool) -> Self {
+    pub fn new(app: AppConfig, references: References, is_driven: bool) -> Self {
         let mut absent = Warnings::new();
         let mut configured = Vec::new();
         for tool in &app.tools {
@@ -107,6 +110,7 @@ impl LeadScope {
             policies: MemoryPolicies::new(app.memory.enabled),
             model_names: app.models.iter().map(|model| model.name.clone()).collect(),
             ready: Mutex::default(),
+            references,
             app: Arc::new(app),
         }
     }
@@ -168,14 +172,20 @@ impl Runtime {
         let scope = match config.app_config.clone() {
             None => &self.0.lead,
             Some(app) => {
-                let app = AppConfig::read(app, &|name| std::env::var(name).ok())
+                let (app, references) = AppConfig::read(app, &|name| std::env::var(name).ok())
                     .map_err(|error| error.below("/app_config"))?;
-                own = LeadScope::new(app, self.0.driver.is_driven());
+                own = LeadScope::new(app, references, self.0.driver.is_driven());
                 &own
             }
         };
         let (parts, facts, warnings) = self.lead_parts(scope, config)?;
-        let assembly = self.compose_described(parts, is_described.then_some(facts))?;
+        let names: Vec<String> = parts
+            .tools
+            .iter()
+            .map(|tool| tool.spec().name.clone())
+            .collect();
+        let composed = self.compose_described(parts, is_described.then_some(facts));
+        let assembly = composed.map_err(|error| without_place(error, &names))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
         Ok(assembly)
@@ -207,7 +217,8 @@ impl Runtime {
 
         let lists = config.authorization.as_ref();
         let access = access_of_request(app, lists, sections, &selection)?;
-        let (model, model_warnings) = choose(app, &options, agent, access.as_ref())?;
+        let (mut model, model_warnings) = choose(app, &options, agent, access.as_ref())?;
+        scope.references.leave_out(&mut model.parameters);
         warnings.extend(model_warnings);
         let (provider, model_asks) = self.ready_model(scope, &model)?;
 
@@ -280,7 +291,12 @@ impl Runtime {
             return Ok((provider.clone(), *asks));
         }
         let entry = ModelRef::Inline(Box::new(model.entry.clone()));
-        let chain = model_chain::chain(&entry, &self.0.models, self.0.jitter)?;
+        let chain = model_chain::chain(&entry, &self.0.models, self.0.jitter);
+        let chain = chain.map_err(|error| Error {
+            path: None,
+            message: format!("the model {:?}: {}", model.name, error.message),
+            ..error
+        })?;
         let mut ready = lock(&scope.ready);
         if ready.len() >= MAX_READY {
             ready.clear();
@@ -339,6 +355,25 @@ impl Runtime {
             max_input_tokens: measured.and_then(|model| model.metadata.context_window),
             provider: measured.map(|model| model.model.config.provider().to_owned()),
         }))
+    }
+}
+
+/// An error about a bound tool, by its name: its place in the list says nothing to whoever wrote the request.
+fn without_place(error: Error, names: &[String]) -> Error {
+    let place = error.path.as_deref().and_then(|path| {
+        let (place, _) = path.strip_prefix("/tools/")?.split_once('/')?;
+        place.parse::<usize>().ok()
+    });
+    match place.and_then(|place| names.get(place)) {
+        Some(name) => Error {
+            path: None,
+            message: format!("the tool {name:?}: {}", error.message),
+            ..error
+        },
+        None => Error {
+            path: None,
+            ..error
+        },
     }
 }
 

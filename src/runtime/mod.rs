@@ -130,7 +130,7 @@ impl Runtime {
         json: &str,
         open: impl FnOnce(&RuntimeConfig, bool) -> Result<Arc<dyn DynCheckpointStore>, Error>,
     ) -> Result<Runtime, Error> {
-        let config = RuntimeConfig::read(json, &|name| std::env::var(name).ok())?;
+        let (config, references) = RuntimeConfig::read(json, &|name| std::env::var(name).ok())?;
         let testing = config.testing.clone().unwrap_or_default();
         let clock: Arc<dyn Clock> = match testing.clock.as_deref().and_then(Timestamp::parse) {
             Some(time) => Arc::new(FixedClock(time)),
@@ -152,7 +152,7 @@ impl Runtime {
                 .iter()
                 .map(|model| (model.name.clone(), model.model.clone()))
                 .collect(),
-            lead: LeadScope::new(config.app, is_driven),
+            lead: LeadScope::new(config.app, references, is_driven),
             checks: Arc::default(),
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,

@@ -18,7 +18,7 @@ fn app(value: Value) -> Result<AppConfig, Error> {
 }
 
 fn runtime(value: &Value) -> Result<RuntimeConfig, Error> {
-    RuntimeConfig::read(&value.to_string(), &|_| None)
+    RuntimeConfig::read(&value.to_string(), &|_| None).map(|(config, _)| config)
 }
 
 /// The code and path of what refuses a value, the same through a runtime's configuration and through the sections alone.
@@ -34,7 +34,7 @@ fn refused(value: Value) -> (ErrorCode, String) {
 
 #[test]
 fn a_whole_configuration_of_deerflow_is_read() {
-    let config = RuntimeConfig::read(DEERFLOW, &|_| None).unwrap();
+    let (config, _) = RuntimeConfig::read(DEERFLOW, &|_| None).unwrap();
     let app = &config.app;
     let names: Vec<&str> = app.models.iter().map(|model| &*model.name).collect();
     assert_eq!(names, ["gpt", "doubao", "claude", "local"]);
@@ -755,7 +755,8 @@ fn what_a_class_cannot_have_is_refused_where_it_was_written() {
 #[test]
 fn references_resolve_and_their_values_stay_out_of_errors() {
     let lookup = |name: &str| (name == "CANARY").then(|| "sk-canary-1".to_owned());
-    let read = |value: Value| RuntimeConfig::read(&value.to_string(), &lookup);
+    let read =
+        |value: Value| RuntimeConfig::read(&value.to_string(), &lookup).map(|(config, _)| config);
     let config = read(
         json!({"home": "$CANARY", "models": [{"name": "a", "provider": "openai", "model": "$CANARY", "api_key": "$LATER"}]}),
     );

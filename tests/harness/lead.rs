@@ -605,6 +605,44 @@ fn fa_3_to_5_direct_has_the_thin_chain_and_its_question() {
     assert_eq!(refused(with(bad)).1, "/features/loop_detection/hard_limit");
 }
 
+#[test]
+fn ad_11_what_came_from_the_environment_is_told_to_nobody() {
+    let Some((name, value)) = std::env::vars().find(|(name, value)| {
+        value.len() >= 8
+            && !value.starts_with('$')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    }) else {
+        return;
+    };
+    let runtime = runtime(json!({"models": [{
+        "name": "main", "provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1",
+        "extra_body": {"innocent": format!("${name}"), "deep": {"list": [format!("${name}"), "kept"]}},
+    }]}));
+    let text = lead(&runtime, json!({})).descriptor().unwrap();
+    let value = json!(value).to_string();
+    assert!(
+        !text.contains(value.trim_matches('"')),
+        "{name} is told: {text}"
+    );
+    assert!(text.contains("kept"));
+}
+
+#[test]
+fn md_4_a_star_in_a_list_is_every_name() {
+    let bound = |tools: Value| {
+        let runtime = runtime(json!({
+            "tools": [{"name": "a"}],
+            "authorization": {"enabled": true, "provider": {
+                "use": "rbac", "config": {"roles": {"user": {"tools": tools}}}}},
+        }));
+        let described = descriptor(&lead(&runtime, json!({})));
+        names(&described["tools"]).contains(&"a")
+    };
+    assert!(!bound(json!({"deny": ["*"]})));
+    assert!(bound(json!({"allow": ["*"]})));
+    assert!(!bound(json!({"allow": ["*"], "deny": ["a"]})));
+}
+
 /// Nothing is kept of assemblies that are gone.
 #[test]
 fn ten_thousand_assemblies_leave_nothing_behind() {

@@ -216,7 +216,11 @@ export type AssemblyConfig = {
   factory: "direct";
   [yours: `x-${string}`]: unknown;
 } | {
-  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
+  /**
+   * Options by key: `model_name`, `thinking_enabled`, `reasoning_effort`, `is_plan_mode`, `subagent_enabled`,
+   * `max_concurrent_subagents`, `max_total_subagents`, `agent_name`, `is_bootstrap`, `non_interactive`,
+   * `interaction_mode`, `channel_name`, `user_id`, `user_role`, `authz_attributes`. Others are let through.
+   */
   configurable?: Record<string, unknown>;
   /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
   context?: Record<string, unknown>;
@@ -239,7 +243,11 @@ export type AssemblyConfig = {
   factory: "lead";
   [yours: `x-${string}`]: unknown;
 } | {
-  /** Options by key, such as `model_name`, `thinking_enabled`, `is_plan_mode`, `subagent_enabled`, `agent_name`. */
+  /**
+   * Options by key: `model_name`, `thinking_enabled`, `reasoning_effort`, `is_plan_mode`, `subagent_enabled`,
+   * `max_concurrent_subagents`, `max_total_subagents`, `agent_name`, `is_bootstrap`, `non_interactive`,
+   * `interaction_mode`, `channel_name`, `user_id`, `user_role`, `authz_attributes`. Others are let through.
+   */
   configurable?: Record<string, unknown>;
   /** Options by key as well, and facts about the request; they win over `configurable` (RC-1). */
   context?: Record<string, unknown>;
@@ -726,15 +734,15 @@ export type Feature = boolean | Record<string, unknown>;
 
 /** What `direct` makes an agent of (FA-3). Each is `false`, `true`, or an object of settings. */
 export type Features = {
-  /** Thread directories, uploads and the sandbox. Default true. */
+  /** Thread directories, uploads and the sandbox. Not available in this version. */
   sandbox?: Feature | null;
-  /** Memory. Default false. */
+  /** Memory. Not available in this version. */
   memory?: Feature | null;
-  /** Compaction of long threads; needs settings. Default false. */
+  /** Compaction of long threads. Not available in this version. */
   summarization?: Feature | null;
   /** Delegation to subagents. Default false. */
   subagent?: Feature | null;
-  /** Looking at images. Default false. */
+  /** Looking at images. Not available in this version. */
   vision?: Feature | null;
   /** Titles for new threads. Default false. */
   auto_title?: Feature | null;
@@ -2394,7 +2402,8 @@ export type RunOpAnswer = {
 /** Input of fawn_run_start. */
 export type RunRequest = {
   /**
-   * Channel writes that start the run, such as `{"messages":[{"role":"user","content":"…"}]}`. Null or absent: go on
+   * Messages are taken as the host's own: their roles, names and `additional_kwargs` decide how they are treated, so do not
+   * pass on those of a client unread. Channel writes that start the run, such as `{"messages":[{"role":"user","content":"…"}]}`. Null or absent: go on
    * from the thread's state; a thread that stands at a whole answer stays as it is, one without messages is an error.
    */
   input?: unknown;
@@ -2576,6 +2585,7 @@ export type RuntimeOp = {
   [yours: `x-${string}`]: unknown;
 } | {
   op: "reload_skills";
+  [yours: `x-${string}`]: unknown;
 };
 
 /** Answer of fawn_runtime_stats. */

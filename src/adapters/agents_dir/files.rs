@@ -85,6 +85,7 @@ pub fn read(path: &Path, what: &str) -> Result<Option<(String, Stamp)>, Error> {
     let file = match open(path, 0) {
         Ok(file) => file,
         Err(error) if is_absent(&error) => return Ok(None),
+        Err(_) if path.is_symlink() => return Err(invalid("is a link".to_owned())),
         Err(error) => return Err(unreadable(error)),
     };
     let metadata = file.metadata().map_err(unreadable)?;
@@ -118,14 +119,15 @@ pub fn open_dir(path: &Path) -> io::Result<File> {
     ))
 }
 
-/// Opens for reading, without waiting for a writer where the file is a FIFO.
+/// Opens for reading, without waiting for a writer where the file is a FIFO, and without following a link: users write into
+/// these folders, and a link would show them what they may not read.
 fn open(path: &Path, flags: i32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | flags);
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW | flags);
     }
     let _ = flags;
     options.open(path)

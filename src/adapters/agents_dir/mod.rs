@@ -163,6 +163,10 @@ impl Inner {
     fn read(&self, layout: Layout, user: &UserId, name: &Identifier) -> Result<Read, Error> {
         let dir = self.dir(layout, user, name);
         let called = |file: &str| format!("the {file} of the agent {:?}", name.as_str());
+        if self.leads_elsewhere(&dir) {
+            let text = format!("a folder of the agent {:?} is a link", name.as_str());
+            return Err(Error::new(ErrorCode::AssemblyInvalid, text));
+        }
         let mut attempts = 0;
         let (current, config, soul) = loop {
             let current = match layout {
@@ -355,17 +359,30 @@ impl Inner {
         parent.join(name.as_str())
     }
 
+    /// Whether a link stands among the folders between the home and `dir`. Users write there, and by a link one could read and
+    /// change what is another's.
+    fn leads_elsewhere(&self, dir: &Path) -> bool {
+        let Ok(below) = dir.strip_prefix(&self.home) else {
+            return true;
+        };
+        let mut path = self.home.clone();
+        below.components().any(|part| {
+            path.push(part);
+            path.is_symlink()
+        })
+    }
+
     /// Makes a folder under the home, and whatever is missing above it, for its owner alone. Answers its path without links,
     /// and whether it is new.
     ///
     /// # Errors
-    /// Also when a link on the way leads out of the home. Nothing is made behind such a link.
+    /// Also when a link stands on the way. Nothing is made behind it.
     fn make_dir(&self, dir: &Path) -> io::Result<(PathBuf, bool)> {
         if !self.home.is_dir() {
             new_dir_options().recursive(true).create(&self.home)?;
         }
         let home = self.home.canonicalize()?;
-        let mut path = home.clone();
+        let mut path = home;
         let mut is_new = false;
         let below = dir.strip_prefix(&self.home).map_err(io::Error::other)?;
         for part in below.components() {
@@ -379,9 +396,8 @@ impl Inner {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
                 Err(error) => return Err(error),
             };
-            path = path.canonicalize()?;
-            if !path.starts_with(&home) {
-                return Err(io::Error::other("a link leads out of the home"));
+            if path.is_symlink() {
+                return Err(io::Error::other("a link stands in the way"));
             }
         }
         Ok((path, is_new))

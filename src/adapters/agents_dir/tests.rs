@@ -419,41 +419,61 @@ fn a_folder_that_cannot_be_written_is_told() {
     assert_eq!(home.files(), [USER_CONFIG]);
 }
 
+/// Users write below the home. By a link one could read what is another's, or have the library write there.
 #[test]
-fn links_out_of_the_home_are_not_followed_when_writing() {
+fn links_below_the_home_are_neither_read_nor_written_through() {
     for link in ["users", "users/u", "users/u/agents", "users/u/agents/bot"] {
         let home = Home::new();
         let outside = Home::new();
         let at = home.0.join(link);
         fs::create_dir_all(at.parent().unwrap()).unwrap();
         symlink(&outside.0, &at).unwrap();
-        let error = home
-            .store()
-            .edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Upsert);
-        assert_eq!(error.unwrap_err().code, ErrorCode::Store, "{link}");
-        assert_eq!(outside.files(), Vec::<String>::new(), "{link}");
+        let store = home.store();
+        let edit = store.edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Upsert);
+        let is_refused = matches!(edit, Ok(EditOutcome::Unreadable(_)) | Err(_));
+        assert!(is_refused, "{link}: {edit:?}");
+        assert!(store.load(&user(), &bot()).is_err(), "{link}");
         assert_eq!(
             fs::read_dir(&outside.0).unwrap().count(),
             0,
             "{link}: not even a folder"
         );
     }
-    // The files themselves are replaced, not followed.
+    // Another user's agent, by a link inside the home.
     let home = Home::new();
+    home.write("users/v/agents/bot/config.yaml", "description: theirs\n");
+    fs::create_dir_all(home.0.join("users/u/agents")).unwrap();
+    let theirs = home.0.join("users/v/agents/bot");
+    symlink(&theirs, home.0.join("users/u/agents/bot")).unwrap();
+    let store = home.store();
+    let error = store.load(&user(), &bot()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::AssemblyInvalid);
+    let edit_of =
+        |store: &Inner| store.edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Update);
+    assert!(matches!(edit_of(&store), Ok(EditOutcome::Unreadable(_))));
+    assert!(!theirs.join("SOUL.md").exists());
+}
+
+#[test]
+fn files_that_are_links_are_not_read_and_not_written_through() {
     let outside = Home::new();
     let secret = outside.write("secret", "description: theirs\n");
-    home.write("users/u/agents/bot/x", "");
-    symlink(&secret, home.0.join(USER_CONFIG)).unwrap();
-    symlink(&secret, home.0.join(USER_SOUL)).unwrap();
+    for linked in [USER_CONFIG, USER_SOUL] {
+        let home = Home::new();
+        home.write(USER_CONFIG, "description: mine\n");
+        let _ = fs::remove_file(home.0.join(linked));
+        symlink(&secret, home.0.join(linked)).unwrap();
+        let error = home.store().load(&user(), &bot()).unwrap_err();
+        assert_eq!(error.code, ErrorCode::AssemblyInvalid, "{linked}");
+        assert!(error.message.contains("is a link"), "{}", error.message);
+    }
     // Whatever somebody planted under the names that storing uses is not written through either.
+    let home = Home::new();
+    home.write(USER_CONFIG, "description: mine\n");
     symlink(&secret, home.0.join("users/u/agents/bot/.config.yaml.fawn")).unwrap();
     symlink(&secret, home.0.join("users/u/agents/bot/.SOUL.md.fawn")).unwrap();
     let store = home.store();
-    store
-        .edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Update)
-        .unwrap();
-    assert_eq!(outside.text("secret").unwrap(), "description: theirs\n");
-    assert_eq!(read(&store), pair("d", "s"));
+    let _ = store.edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Update);
     symlink(&secret, home.0.join("SOUL.md")).unwrap();
     store.write_default_soul("mine").unwrap();
     assert_eq!(home.text("SOUL.md").unwrap(), "mine");
@@ -461,11 +481,8 @@ fn links_out_of_the_home_are_not_followed_when_writing() {
 }
 
 #[test]
-fn links_inside_the_home_and_a_home_that_is_one_are_followed() {
+fn a_home_that_is_a_link_is_the_operator_s_to_choose() {
     let real = Home::new();
-    fs::create_dir_all(real.0.join("shelf/u")).unwrap();
-    fs::create_dir_all(real.0.join("users")).unwrap();
-    symlink(real.0.join("shelf/u"), real.0.join("users/u")).unwrap();
     let links = Home::new();
     let link = links.0.join("home");
     symlink(&real.0, &link).unwrap();
@@ -473,7 +490,7 @@ fn links_inside_the_home_and_a_home_that_is_one_are_followed() {
     store
         .edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Upsert)
         .unwrap();
-    assert_eq!(real.text("shelf/u/agents/bot/SOUL.md").unwrap(), "s");
+    assert_eq!(real.text(USER_SOUL).unwrap(), "s");
     assert_eq!(read(&store), pair("d", "s"));
 }
 
@@ -558,11 +575,16 @@ fn fifos_devices_and_folders_are_no_files() {
         make(Path::new(kind), &home);
         fs::create_dir_all(home.0.join("users/u/agents")).unwrap();
         fs::rename(home.0.join(kind), home.0.join("users/u/agents/bot")).unwrap();
-        assert_eq!(home.store().load(&user(), &bot()).unwrap(), None, "{kind}");
+        let loaded = home.store().load(&user(), &bot());
+        match kind {
+            "zero" => assert!(loaded.is_err(), "a link is refused"),
+            _ => assert_eq!(loaded.unwrap(), None, "{kind}"),
+        }
         let edited = home
             .store()
             .edit(&user(), &bot(), &edit("d", Some("s")), EditMode::Upsert);
-        assert_eq!(edited.is_ok(), kind == "dir", "{kind}: {edited:?}");
+        let is_stored = matches!(edited, Ok(EditOutcome::Changed(_)));
+        assert_eq!(is_stored, kind == "dir", "{kind}: {edited:?}");
     }
 }
 
@@ -595,14 +617,10 @@ fn a_list_has_the_agents_of_both_layouts_and_tells_of_bad_ones() {
             )
         })
         .collect();
-    let expected = [
-        ("a", "", Layout::Legacy),
-        ("b", "own", Layout::User),
-        ("linked", "", Layout::User),
-    ];
+    let expected = [("a", "", Layout::Legacy), ("b", "own", Layout::User)];
     assert_eq!(shown, expected);
-    assert_eq!(list.skipped.len(), 1);
-    assert_eq!(list.skipped[0].0, "bad");
+    let skipped: Vec<&str> = list.skipped.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(skipped, ["bad", "linked"], "links are not followed");
     let others = home.store().list(&UserId::new("nobody")).unwrap();
     assert_eq!((others.agents.len(), others.skipped.len()), (3, 0));
     assert!(

@@ -198,9 +198,9 @@ pub enum Allowed {
 }
 
 impl AccessPolicy {
-    /// Whether `name` may be used: deny beats allow (MD-4).
+    /// Whether `name` may be used: deny beats allow (MD-4). In either list `*` is every name.
     pub fn allows(&self, name: &str) -> bool {
-        let listed = |names: &[String]| names.iter().any(|listed| listed == name);
+        let listed = |names: &[String]| names.iter().any(|listed| listed == name || listed == "*");
         let is_allowed = match &self.allow {
             Allowed::All => true,
             Allowed::Only(names) => listed(names),

@@ -46,7 +46,7 @@ use self::feature::{not_available, within};
 use super::agent_record::AgentRecord;
 use super::config::MAX_RECURSION_LIMIT;
 use super::decode::{carry, from_value, unknown_member, wrong_type};
-use super::environment;
+use super::environment::{self, References};
 use super::error::{Error, ErrorCode};
 use super::json::pointer_token;
 use super::named_model::NamedModel;
@@ -168,19 +168,23 @@ sections! {
 
 impl AppConfig {
     /// Reads a configuration of its own: resolves its references to the environment by `lookup`, decodes and checks it.
+    /// Answers what was resolved as well.
     ///
     /// # Errors
     /// Those of each of these, at the member at fault; no value of a variable stands in their text.
     pub fn read(
         mut value: Value,
         lookup: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<AppConfig, Error> {
+    ) -> Result<(AppConfig, References), Error> {
         let references = environment::resolve(&mut value, lookup)?;
         let checked = from_value(value).and_then(|config: AppConfig| {
             config.validate()?;
             Ok(config)
         });
-        checked.map_err(|error| references.hide(error))
+        match checked {
+            Ok(config) => Ok((config, references)),
+            Err(error) => Err(references.hide(error)),
+        }
     }
 
     /// Decodes the members of an object. `also` are members that the object has besides, for the hints of errors.
@@ -235,6 +239,16 @@ impl AppConfig {
         for (place, group) in self.tool_groups.iter().enumerate() {
             let checked = group.validate();
             checked.map_err(|error| error.below(&format!("/tool_groups/{place}")))?;
+        }
+        for (place, agent) in self.agents.iter().enumerate() {
+            let same = |earlier: &Arc<AgentRecord>| earlier.name == agent.name;
+            if self.agents[..place].iter().any(same) {
+                return Err(Error::at(
+                    ErrorCode::Conflict,
+                    format!("/agents/{place}/name"),
+                    format!("a second agent is named {:?}", agent.name.as_str()),
+                ));
+            }
         }
         let checks: &[(&str, Result<(), Error>)] = &[
             ("tool_output", self.tool_output.validate()),

@@ -133,8 +133,9 @@ pub fn runtime_op() -> Value {
             },
             reset_agent(),
             {
-                "description": "Not available in this version.",
+                "description": "Forgets what was read of skills, so that the next assembly reads all of them anew. Changes are seen without it; answers {}.",
                 "properties": {"op": {"const": "reload_skills"}},
+                "additionalProperties": false,
             },
         ],
     })
