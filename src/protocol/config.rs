@@ -160,8 +160,13 @@ impl RuntimeConfig {
 
     /// How many worker threads the runtime has.
     pub fn worker_threads(&self) -> usize {
-        let testing = self.testing.as_ref().and_then(|testing| testing.workers);
-        self.workers.or(testing).unwrap_or(2) as usize
+        // Written out: as a chain of options it is compiled to a branch on what a missing `testing` would have held.
+        let workers = match (self.workers, &self.testing) {
+            (Some(workers), _) => Some(workers),
+            (None, Some(testing)) => testing.workers,
+            (None, None) => None,
+        };
+        workers.unwrap_or(2) as usize
     }
 }
 
