@@ -305,7 +305,7 @@ fn faults_at_random_are_ridden_out() {
         "--error-rate=503=0.05",
         "--stream-fault=disconnect=0.04",
         "--stream-fault=truncate=0.04",
-        "--stream-fault=malformed=0.04",
+        // No malformed chunks at random: one may be a ping, which nobody reads, and llmock would count it as passed over.
         "--stream-fault=stall=0.03",
         "--stream-stall-seconds=5",
     ];
