@@ -99,7 +99,7 @@ export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
 };
 
 /** A runtime's configuration; host models may have their functions. */
-export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithExecute<NamedModel>[] };
+export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithExecute<NamedModel>[] | null };
 
 /** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
 export interface HostFunctions {
