@@ -7,3 +7,4 @@ pub mod offload;
 pub mod skills_dir;
 pub mod store;
 pub mod system_clock;
+mod untrusted_file;

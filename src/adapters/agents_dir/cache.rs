@@ -79,7 +79,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 fn weight(seen: &Seen) -> u64 {
     let sizes = seen
         .iter()
-        .filter_map(|(_, stamp)| stamp.map(|stamp| stamp.size()));
+        .filter_map(|(_, stamp)| stamp.map(|stamp| stamp.size));
     sizes.sum::<u64>() + 1024
 }
 

@@ -146,7 +146,7 @@ impl Inner {
             seen.extend(read.seen);
             let Some(agent) = read.agent else { continue };
             let agent = Arc::new(agent);
-            let settled = |stamp: &files::Stamp| stamp.is_settled(now, self.settling);
+            let settled = |stamp: &files::Stamp| files::is_settled(stamp, now, self.settling);
             if may_keep
                 && seen
                     .iter()
@@ -267,7 +267,7 @@ impl Inner {
             "" => None,
             text => Some(UntrustedText::model(text)),
         };
-        if stamp.is_settled(now, self.settling) {
+        if files::is_settled(&stamp, now, self.settling) {
             self.souls.keep((), vec![(path, Some(stamp))], soul.clone());
         }
         Ok(soul)

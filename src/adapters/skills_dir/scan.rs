@@ -221,7 +221,7 @@ impl Scan<'_> {
         };
         let shelved = Shelved {
             stamp,
-            is_settled: stamp.is_settled(self.trail.began),
+            is_settled: file::is_settled(&stamp, self.trail.began),
             skill: Arc::downgrade(&read.0),
             flaws: read.1.clone(),
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::file::Stamp;
+use super::file::{Stamp, is_settled};
 use crate::protocol::warning::{Warning, Warnings};
 
 /// Most warnings about one user's skills; one more says how many were left away.
@@ -92,7 +92,7 @@ impl Trail {
     /// Whether every change since the beginning would show in a stamp.
     pub fn is_settled(&self) -> bool {
         let mut stamps = self.seen.iter().filter_map(|seen| seen.stamp.as_ref());
-        stamps.all(|stamp| stamp.is_settled(self.began))
+        stamps.all(|stamp| is_settled(stamp, self.began))
     }
 
     /// Whether everything is as it was. One system call for each file and folder.
