@@ -84,7 +84,7 @@ pub fn principal(
         },
     };
     Ok(Principal {
-        user_id: selection.user_id.clone(),
+        user_id: selection.user_id.as_str().to_owned(),
         role: role.unwrap_or_else(|| default_role.to_owned()),
         oauth_provider: sections.text("oauth_provider")?,
         oauth_id: sections.text("oauth_id")?,

@@ -1,19 +1,16 @@
 //! Which agent a request is for, and whose request it is: what has to be known before anything is read.
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::sections::{Sections, is_truthy};
+use crate::protocol::agent_record::agent_name;
 use crate::protocol::decode::wrong_type;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::trust::Identifier;
+use crate::protocol::user_id::UserId;
 
 /// The assistant that is no custom agent (RC-8).
 const LEAD_ASSISTANT: &str = "lead_agent";
-/// The user of requests that name none (RC-5).
-const DEFAULT_USER: &str = "default";
-/// Characters of the digest behind a user's name that was changed. Source: DeerFlow `make_safe_user_id`.
-const USER_DIGEST_CHARS: usize = 16;
 
 /// What has to be known before a custom agent's record can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +20,7 @@ pub struct AgentSelection {
     /// Whether this is the agent that makes custom agents: then no record is read (CA-12).
     pub is_bootstrap: bool,
     /// Whose request it is: `A-Z a-z 0-9 _ -`, fit to name a directory.
-    pub user_id: String,
+    pub user_id: UserId,
 }
 
 impl AgentSelection {
@@ -40,7 +37,7 @@ impl AgentSelection {
                 let Value::String(name) = member.value else {
                     return Err(member.wrong("text or null"));
                 };
-                Some(agent_name(name).ok_or_else(|| member.refused(BAD_AGENT_NAME))?)
+                Some(agent_name(name).map_err(|_| member.refused(BAD_AGENT_NAME))?)
             }
             None => assistant(assistant_id)?,
         };
@@ -54,11 +51,6 @@ impl AgentSelection {
 
 const BAD_AGENT_NAME: &str = "an agent's name must be 1 to 64 characters of A-Z, a-z, 0-9 and -";
 
-/// A custom agent's name (CA-1).
-fn agent_name(name: &str) -> Option<Identifier> {
-    Identifier::new(name).filter(|name| !name.as_str().contains('_'))
-}
-
 fn assistant(id: Option<&str>) -> Result<Option<Identifier>, Error> {
     let id = id.unwrap_or_default();
     if id.is_empty() || id == LEAD_ASSISTANT {
@@ -66,8 +58,8 @@ fn assistant(id: Option<&str>) -> Result<Option<Identifier>, Error> {
     }
     let name = id.trim().to_lowercase().replace('_', "-");
     match agent_name(&name) {
-        Some(name) => Ok(Some(name)),
-        None => Err(Error::at(
+        Ok(name) => Ok(Some(name)),
+        Err(_) => Err(Error::at(
             ErrorCode::OutOfRange,
             "/assistant_id",
             BAD_AGENT_NAME,
@@ -76,12 +68,12 @@ fn assistant(id: Option<&str>) -> Result<Option<Identifier>, Error> {
 }
 
 /// Whose request it is (RC-5): whoever the platform knows, then whoever the request names.
-fn user(sections: Sections<'_>) -> Result<String, Error> {
+fn user(sections: Sections<'_>) -> Result<UserId, Error> {
     if let Some(member) = sections.in_configurable("langgraph_auth_user_id")
         && is_truthy(member.value)
     {
         let id = member.value.as_str().ok_or_else(|| member.wrong("text"))?;
-        return Ok(safe_user_id(id));
+        return Ok(UserId::new(id));
     }
     let mut candidates = Vec::new();
     if let Some(member) = sections.in_configurable("langgraph_auth_user")
@@ -102,31 +94,12 @@ fn user(sections: Sections<'_>) -> Result<String, Error> {
         let Value::String(id) = value else {
             return Err(wrong_type(value, "text").below(&path));
         };
-        if safe_user_id(id) != *id {
+        let user = UserId::new(id);
+        if user.as_str() != id {
             let text = "a user's id must be of A-Z, a-z, 0-9, _ and -";
             return Err(Error::at(ErrorCode::OutOfRange, path, text));
         }
-        return Ok(id.clone());
+        return Ok(user);
     }
-    Ok(DEFAULT_USER.to_owned())
-}
-
-/// A user's name from elsewhere, in characters that may name a directory. What had to be changed gets a digest of the whole
-/// behind it, so that two users never share a directory.
-///
-/// Source: DeerFlow `make_safe_user_id`.
-pub fn safe_user_id(raw: &str) -> String {
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !raw.is_empty() && raw.chars().all(is_safe) {
-        return raw.to_owned();
-    }
-    let plain: String = raw
-        .chars()
-        .map(|c| if is_safe(c) { c } else { '-' })
-        .collect();
-    let digest: String = Sha256::digest(raw.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{plain}-{}", &digest[..USER_DIGEST_CHARS])
+    Ok(UserId::default())
 }

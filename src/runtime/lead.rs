@@ -199,7 +199,7 @@ impl Runtime {
         let app = &scope.app;
         let sections = Sections::new(&config.configurable, &config.context);
         let selection = AgentSelection::new(sections, config.assistant_id.as_deref())?;
-        let user = UserId::new(&selection.user_id);
+        let user = selection.user_id.clone();
         let at_name = |error: Error| Error {
             path: Some(sections.path_of("agent_name", "/assistant_id")),
             ..error

@@ -2,12 +2,13 @@
 
 use fawn::agent::options::{InteractionMode, LeadOptions, recursion_limit};
 use fawn::agent::sections::{Sections, is_truthy};
-use fawn::agent::selection::{AgentSelection, safe_user_id};
+use fawn::agent::selection::AgentSelection;
 use fawn::protocol::agent_record::{AgentRecord, ReasoningEffort};
 use fawn::protocol::app_config::AppConfig;
 use fawn::protocol::decode::from_value;
 use fawn::protocol::error::{Error, ErrorCode};
 use fawn::protocol::trust::Identifier;
+use fawn::protocol::user_id::UserId;
 use fawn::protocol::warning::{Warning, Warnings};
 use serde_json::{Map, Value, json};
 
@@ -64,7 +65,7 @@ fn nothing_asked_for_gives_the_defaults() {
         AgentSelection {
             agent_name: None,
             is_bootstrap: false,
-            user_id: "default".into()
+            user_id: UserId::new("default")
         }
     );
     assert_eq!(
@@ -376,7 +377,8 @@ fn an_assistant_is_an_agent_unless_it_is_the_lead() {
 fn the_user_is_whoever_the_platform_knows_first() {
     let user = |configurable: Value, context: Value| {
         let (configurable, context) = (object(configurable), object(context));
-        AgentSelection::new(Sections::new(&configurable, &context), None).map(|found| found.user_id)
+        AgentSelection::new(Sections::new(&configurable, &context), None)
+            .map(|found| found.user_id.as_str().to_owned())
     };
     let all = json!({"langgraph_auth_user_id": "a", "langgraph_auth_user": {"identity": "b"}, "user_id": "d"});
     assert_eq!(user(all, json!({"user_id": "c"})).unwrap(), "a");
@@ -396,7 +398,7 @@ fn the_user_is_whoever_the_platform_knows_first() {
         "default"
     );
     let changed = user(json!({"langgraph_auth_user_id": "../root"}), json!({})).unwrap();
-    assert_eq!(changed, safe_user_id("../root"));
+    assert_eq!(changed, UserId::new("../root").as_str());
     for (context, code) in [
         (json!({"user_id": "../root"}), ErrorCode::OutOfRange),
         (json!({"user_id": 5}), ErrorCode::WrongType),
@@ -411,11 +413,11 @@ fn the_user_is_whoever_the_platform_knows_first() {
 
 #[test]
 fn unsafe_users_never_share_a_directory() {
-    assert_eq!(safe_user_id("Ann_1-x"), "Ann_1-x");
+    assert_eq!(UserId::new("Ann_1-x").as_str(), "Ann_1-x");
     // sha256 of "a/b", the first 16 digits: as the reference has it.
-    assert_eq!(safe_user_id("a/b"), "a-b-c14cddc033f64b9d");
-    assert_ne!(safe_user_id("a/b"), safe_user_id("a.b"));
-    assert!(!safe_user_id("").is_empty());
+    assert_eq!(UserId::new("a/b").as_str(), "a-b-c14cddc033f64b9d");
+    assert_ne!(UserId::new("a/b").as_str(), UserId::new("a.b").as_str());
+    assert!(!UserId::new("").as_str().is_empty());
 }
 
 /// [N2]: how a request is answered.
