@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value, json};
 
-use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::bounded::BoundedMap;
 use super::call_set::call_set_hash;
-use super::reply::{append_below, last_reply, members, quoted_name, with_calls};
+use super::hard_stop::HardStop;
+use super::reply::{last_reply, members, quoted_name};
 use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::app_config::{Feature, LoopDetectionConfig};
 use crate::protocol::error::Error;
-use crate::protocol::message::{Message, ToolCall};
+use crate::protocol::message::ToolCall;
 use crate::protocol::run::StopReason;
-use crate::state::update::StateUpdate;
 
 /// Most words that wait for a run's next model call.
 const MAX_PENDING: usize = 4;
@@ -181,7 +181,7 @@ pub struct LoopDetection {
     config: LoopDetectionConfig,
     limits: Limits,
     runs: Mutex<BoundedMap<RunKey, Track>>,
-    stopped: Mutex<BoundedMap<Arc<str>, StopReason>>,
+    stop: HardStop,
 }
 
 impl LoopDetection {
@@ -189,7 +189,7 @@ impl LoopDetection {
     pub fn new(config: LoopDetectionConfig) -> Self {
         LoopDetection {
             runs: Mutex::new(BoundedMap::new(number(config.max_tracked_threads))),
-            stopped: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
+            stop: HardStop::new(StopReason::LoopCapped),
             limits: Limits::new(&config),
             config,
         }
@@ -197,7 +197,7 @@ impl LoopDetection {
 
     /// Whether this ended the run; says so once. It can be asked after the run is over (MW-LOOP-7, SUB-60).
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
-        self.stopped().remove(run_id)
+        self.stop.consume(run_id)
     }
 
     /// Forgets a thread, or everything (MW-LOOP-11).
@@ -206,17 +206,13 @@ impl LoopDetection {
             Some(thread) => self.runs().retain(|(of, _), _| **of != *thread),
             None => {
                 self.runs().clear();
-                self.stopped().clear();
+                self.stop.clear();
             }
         }
     }
 
     fn runs(&self) -> MutexGuard<'_, BoundedMap<RunKey, Track>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stopped(&self) -> MutexGuard<'_, BoundedMap<Arc<str>, StopReason>> {
-        self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn after_model(&self, context: &HookContext<'_>) -> HookOutput {
@@ -242,12 +238,7 @@ impl LoopDetection {
         let Verdict::Stop(text) = verdict else {
             return HookOutput::Continue;
         };
-        let run_id = context.run.run_id.clone();
-        self.stopped().insert(run_id, StopReason::LoopCapped);
-        context.run.signals.stop(StopReason::LoopCapped);
-        let content = append_below(&reply.fields().content, &text);
-        let stopped = Message::new(with_calls(reply, Vec::new(), Some(content)));
-        HookOutput::Update(StateUpdate::messages(vec![stopped]))
+        self.stop.end(context.run, reply, &text)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
+mod hard_stop;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;

@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
-use super::reply::{append_below, last_reply, members, with_calls};
+use super::hard_stop::HardStop;
+use super::reply::{last_reply, members};
 use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
@@ -22,7 +23,6 @@ use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::run::StopReason;
 use crate::state::View;
-use crate::state::update::StateUpdate;
 
 /// How many replies in a row, from the newest, must be as they were before the walk back ends. What is added to a reply is
 /// added while the next one is the newest, so one would do.
@@ -137,7 +137,7 @@ enum Verdict {
 pub struct TokenBudget {
     config: TokenBudgetConfig,
     runs: Mutex<BoundedMap<Arc<str>, RunBudget>>,
-    stopped: Mutex<BoundedMap<Arc<str>, StopReason>>,
+    stop: HardStop,
 }
 
 impl TokenBudget {
@@ -146,14 +146,13 @@ impl TokenBudget {
         TokenBudget {
             config,
             runs: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
-            stopped: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
+            stop: HardStop::new(StopReason::TokenCapped),
         }
     }
 
     /// Whether this ended the run; says so once. It can be asked after the run is over.
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        stopped.remove(run_id)
+        self.stop.consume(run_id)
     }
 
     fn runs(&self) -> MutexGuard<'_, BoundedMap<Arc<str>, RunBudget>> {
@@ -224,15 +223,7 @@ impl TokenBudget {
         let Verdict::Stop(text) = self.judge(context) else {
             return HookOutput::Continue;
         };
-        let run_id = context.run.run_id.clone();
-        self.stopped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(run_id, StopReason::TokenCapped);
-        context.run.signals.stop(StopReason::TokenCapped);
-        let content = append_below(&reply.fields().content, &text);
-        let stopped = Message::new(with_calls(reply, Vec::new(), Some(content)));
-        HookOutput::Update(StateUpdate::messages(vec![stopped]))
+        self.stop.end(context.run, reply, &text)
     }
 }
 
@@ -320,6 +311,7 @@ mod tests {
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
     use crate::middleware::stage::{Answers, Stage, heard, run_as};
+    use crate::state::update::StateUpdate;
 
     fn budget(change: impl FnOnce(&mut TokenBudgetConfig)) -> TokenBudget {
         let mut config = TokenBudgetConfig {
