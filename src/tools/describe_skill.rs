@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::query::{self, Item};
 use crate::ports::tool::{
@@ -20,16 +20,7 @@ pub fn build(skills: Vec<Arc<Skill>>) -> Arc<dyn DynTool> {
         spec: ToolSpec {
             name: NAME.to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "query": {
-                        "type": "string",
-                        "description": "select:name,name for exact names; +word rest for names with that word; or a pattern.",
-                    },
-                },
-                "required": ["query"],
-            }).into(),
+            parameters: query::parameters().into(),
         },
         skills,
     })
@@ -88,6 +79,8 @@ impl DescribeSkill {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{call, ready};
+    use serde_json::json;
+
     use super::*;
     use crate::protocol::trust::{SourcedText, UntrustedText};
     use crate::skills::{AllowedTools, Category};

@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 
 use regex::{Regex, RegexBuilder, bytes};
+use serde_json::{Value, json};
 
 use crate::state::python;
 
@@ -17,6 +18,20 @@ const MAX_ASCII_BYTES: usize = 64 * 1024;
 const MAX_UNICODE_BYTES: usize = 128 * 1024;
 /// How much of a description is searched, in bytes: remote servers write them, and they can be of any size.
 const MAX_SEARCHED_BYTES: usize = 2 * 1024;
+
+/// The arguments of a tool that takes a query: JSON Schema.
+pub(super) fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "select:name,name for exact names; +word rest for names with that word; or a pattern.",
+            },
+        },
+        "required": ["query"],
+    })
+}
 
 /// One thing that can be found.
 #[derive(Clone, Copy, Debug)]

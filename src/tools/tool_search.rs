@@ -20,16 +20,7 @@ pub(super) fn build(tools: Vec<Arc<dyn DynTool>>, catalog_hash: Arc<str>) -> Arc
         spec: ToolSpec {
             name: NAME.to_owned(),
             description: DESCRIPTION.to_owned(),
-            parameters: json!({
-                "type": "object",
-                "properties": {
-                    "query": {
-                        "type": "string",
-                        "description": "select:name,name for exact names; +word rest for names with that word; or a pattern.",
-                    },
-                },
-                "required": ["query"],
-            }).into(),
+            parameters: query::parameters().into(),
         },
         tools,
         catalog_hash,
