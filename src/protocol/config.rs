@@ -113,16 +113,7 @@ impl RuntimeConfig {
         json: &str,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(Self, References), Error> {
-        let mut value = parse(json)?;
-        let references = environment::resolve(&mut value, lookup)?;
-        let checked = from_value(value).and_then(|config: RuntimeConfig| {
-            config.validate()?;
-            Ok(config)
-        });
-        match checked {
-            Ok(config) => Ok((config, references)),
-            Err(error) => Err(references.hide(error)),
-        }
+        environment::read(parse(json)?, lookup, RuntimeConfig::validate)
     }
 
     /// Checks bounds and contradictions that the types do not hold.

@@ -1,14 +1,16 @@
 //! References to the environment in a configuration: text that begins with `$`.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::decode::from_value;
 use super::error::{Error, ErrorCode};
 use super::json::pointer_token;
 
 /// Shortest value that is hidden from error texts; shorter ones stand in every text.
 const MIN_HIDDEN_CHARS: usize = 4;
 
-/// What references were resolved to, to keep it out of error texts.
+/// What references were resolved to, to keep it out of error texts and descriptors.
 #[derive(Default)]
 pub struct References(Vec<(String, String)>);
 
@@ -34,6 +36,23 @@ pub fn resolve(
     };
     resolver.value(config, &mut String::new(), false)?;
     Ok(resolver.found)
+}
+
+/// Reads a configuration: resolves its references by `lookup`, decodes and checks it. Answers what was resolved as well.
+///
+/// # Errors
+/// Those of [`resolve`], of decoding and of `check`, at the member at fault; no value of a variable stands in their text.
+pub fn read<T: DeserializeOwned>(
+    mut value: Value,
+    lookup: &dyn Fn(&str) -> Option<String>,
+    check: impl FnOnce(&T) -> Result<(), Error>,
+) -> Result<(T, References), Error> {
+    let references = resolve(&mut value, lookup)?;
+    let checked = from_value(value).and_then(|config| check(&config).map(|()| config));
+    match checked {
+        Ok(config) => Ok((config, references)),
+        Err(error) => Err(references.hide(error)),
+    }
 }
 
 impl References {

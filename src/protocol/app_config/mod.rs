@@ -173,18 +173,10 @@ impl AppConfig {
     /// # Errors
     /// Those of each of these, at the member at fault; no value of a variable stands in their text.
     pub fn read(
-        mut value: Value,
+        value: Value,
         lookup: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(AppConfig, References), Error> {
-        let references = environment::resolve(&mut value, lookup)?;
-        let checked = from_value(value).and_then(|config: AppConfig| {
-            config.validate()?;
-            Ok(config)
-        });
-        match checked {
-            Ok(config) => Ok((config, references)),
-            Err(error) => Err(references.hide(error)),
-        }
+        environment::read(value, lookup, AppConfig::validate)
     }
 
     /// Decodes the members of an object. `also` are members that the object has besides, for the hints of errors.
