@@ -179,13 +179,9 @@ impl Runtime {
             }
         };
         let (parts, facts, warnings) = self.lead_parts(scope, config)?;
-        let names: Vec<String> = parts
-            .tools
-            .iter()
-            .map(|tool| tool.spec().name.clone())
-            .collect();
+        let tools = parts.tools.clone();
         let composed = self.compose_described(parts, is_described.then_some(facts));
-        let assembly = composed.map_err(|error| without_place(error, &names))?;
+        let assembly = composed.map_err(|error| without_place(error, &tools))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
         Ok(assembly)
@@ -359,15 +355,15 @@ impl Runtime {
 }
 
 /// An error about a bound tool, by its name: its place in the list says nothing to whoever wrote the request.
-fn without_place(error: Error, names: &[String]) -> Error {
+fn without_place(error: Error, tools: &[Arc<dyn DynTool>]) -> Error {
     let place = error.path.as_deref().and_then(|path| {
         let (place, _) = path.strip_prefix("/tools/")?.split_once('/')?;
         place.parse::<usize>().ok()
     });
-    match place.and_then(|place| names.get(place)) {
-        Some(name) => Error {
+    match place.and_then(|place| tools.get(place)) {
+        Some(tool) => Error {
             path: None,
-            message: format!("the tool {name:?}: {}", error.message),
+            message: format!("the tool {:?}: {}", tool.spec().name, error.message),
             ..error
         },
         None => Error {
