@@ -538,6 +538,35 @@ impl Jump {
 pub enum Effect {
     /// A model call of the middleware's own; nobody sees its deltas.
     CallModel(Box<Question>),
+    /// Work on a port: files, a sandbox, the host.
+    Perform(Work),
+}
+
+/// Work that a hook wants done outside of it. Cancelling the run drops the future that it makes.
+#[derive(Clone)]
+pub struct Work(Arc<Job>);
+
+type Job = dyn Fn(Arc<RunContext>) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync;
+
+impl Work {
+    /// Work that `job` does, given the run on whose behalf it is done. Its value is what the hook gets as the answer.
+    pub fn new<F>(job: impl Fn(Arc<RunContext>) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Value, Error>> + Send + 'static,
+    {
+        Work(Arc::new(move |run| Box::pin(job(run))))
+    }
+
+    /// Begins the work.
+    pub fn begin(&self, run: Arc<RunContext>) -> BoxFuture<'static, Result<Value, Error>> {
+        (self.0)(run)
+    }
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Work")
+    }
 }
 
 /// What a middleware asks a model on its own account, without tools.
@@ -598,6 +627,8 @@ impl std::fmt::Debug for OtherModel {
 pub enum EffectAnswer {
     /// The reply, or why there is none.
     Model(Box<Result<ModelReply, ModelError>>),
+    /// What the work came to.
+    Performed(Box<Result<Value, Error>>),
 }
 
 /// What a hook decides.
@@ -622,6 +653,24 @@ pub struct HookContext<'a> {
     pub run: &'a RunFacts,
     /// The answer to what this hook asked for, when it runs again.
     pub answer: Option<&'a EffectAnswer>,
+}
+
+impl<'a> HookContext<'a> {
+    /// What a model said to the question of this hook.
+    pub fn reply(&self) -> Option<&'a Result<ModelReply, ModelError>> {
+        match self.answer? {
+            EffectAnswer::Model(reply) => Some(reply),
+            EffectAnswer::Performed(_) => None,
+        }
+    }
+
+    /// What the work that this hook asked for came to.
+    pub fn performed(&self) -> Option<&'a Result<Value, Error>> {
+        match self.answer? {
+            EffectAnswer::Performed(result) => Some(result),
+            EffectAnswer::Model(_) => None,
+        }
+    }
 }
 
 /// A reply with the writes that wrappers add to the state.

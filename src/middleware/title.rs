@@ -10,9 +10,7 @@ use serde_json::{Map, Value};
 
 use super::message_marks::{content_lines, first_chars, is_reminder};
 use super::user_message::original_text;
-use super::{
-    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question,
-};
+use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question};
 use crate::protocol::app_config::{Feature, TitleConfig};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
@@ -162,16 +160,14 @@ impl Middleware for Title {
         let Some(exchange) = exchange.filter(|exchange| exchange.assistant.is_some()) else {
             return Ok(HookOutput::Continue);
         };
-        let asked = match (&self.model, context.answer) {
+        let asked = match (&self.model, context.reply()) {
             (None, _) => None,
             (Some(model), None) => {
                 let question = self.question(&exchange, model);
                 return Ok(HookOutput::Await(Effect::CallModel(Box::new(question))));
             }
-            (Some(_), Some(EffectAnswer::Model(answer))) => match answer.as_ref() {
-                Ok(reply) => self.parse(&reply.content),
-                Err(_) => None,
-            },
+            (Some(_), Some(Ok(reply))) => self.parse(&reply.content),
+            (Some(_), Some(Err(_))) => None,
         };
         let title = asked.unwrap_or_else(|| self.local(&exchange.user_text()));
         Ok(HookOutput::Update(StateUpdate::set(Channel::Title, title)))

@@ -7,7 +7,9 @@ pub mod clock;
 pub mod host;
 pub mod memory_policy;
 pub mod model;
+pub mod sandbox;
 pub mod signals;
+pub mod thread_files;
 pub mod tool;
 
 use std::future::Future;

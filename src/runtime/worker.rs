@@ -280,6 +280,17 @@ impl RunTask {
                     None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
                 }
             }
+            Effect::Perform(work) => {
+                let result = tokio::select! {
+                    biased;
+                    () = self.shared.cancel.cancelled() => None,
+                    result = work.begin(context.clone()) => Some(result),
+                };
+                match result {
+                    Some(result) => machine.answered(EffectAnswer::Performed(Box::new(result))),
+                    None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
+                }
+            }
         }
     }
 

@@ -21,8 +21,8 @@ use self::token_estimate::TokenEstimate;
 use super::message_marks::SUMMARY;
 use super::remembered::Remembered;
 use super::{
-    Effect, EffectAnswer, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question,
-    RunFacts, text_hash,
+    Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question, RunFacts,
+    text_hash,
 };
 use crate::ports::model::{ModelError, ModelReply};
 use crate::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
@@ -224,7 +224,7 @@ impl Summarization {
         let Some(compaction) = self.compaction(context.state, CompactionMode::Automatic) else {
             return HookOutput::Continue;
         };
-        if let Some(EffectAnswer::Model(answer)) = context.answer {
+        if let Some(answer) = context.reply() {
             if let Some(summary) = summary_of(answer) {
                 self.attempts.forget(&run.run_id);
                 return self.finish(&compaction, &summary, run);
