@@ -207,6 +207,7 @@ impl Talk {
                     let reply = self.answers[place].clone();
                     machine.answered(EffectAnswer::Model(Box::new(reply)));
                 }
+                Step::Await(Effect::Perform(_)) => panic!("no hook here asks for work"),
                 Step::Save(_) => machine.commit(&mut self.state),
                 Step::Done(outcome) => return outcome,
             }

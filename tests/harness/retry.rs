@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fawn::middleware::{Effect, EffectAnswer, Hook, HookOutput, Middleware, Question};
+use fawn::middleware::{Effect, Hook, HookOutput, Middleware, Question};
 use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 
@@ -477,11 +477,11 @@ fn a_middlewares_question_is_tried_again_too() {
         if hook != Hook::BeforeAgent {
             return Ok(HookOutput::Continue);
         }
-        match context.answer {
+        match context.reply() {
             None => Ok(HookOutput::Await(Effect::CallModel(Box::new(
                 Question::new("which title?", None),
             )))),
-            Some(EffectAnswer::Model(answer)) => {
+            Some(answer) => {
                 assert!(answer.is_ok(), "{answer:?}");
                 Ok(HookOutput::Continue)
             }

@@ -138,6 +138,7 @@ impl Thread {
                     let next = answers.next().unwrap();
                     answer = Some(EffectAnswer::Model(Box::new(next.clone())));
                 }
+                HookOutput::Await(Effect::Perform(_)) => panic!("it never works on ports"),
                 HookOutput::Jump(..) => panic!("it never jumps"),
             }
         }
