@@ -196,6 +196,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
             capacity: bounded(app.subagent_runtime.max_running),
         }),
         title_model: inputs.title_model,
+        thread_files: None,
+        sandbox: None,
     })?;
 
     let agent_name = match (bootstrap, &options.selection.agent_name) {

@@ -284,7 +284,7 @@ impl RunMachine {
                 }
                 self.count_step()?;
                 let view = state.view(&self.overlay);
-                open.reads = ChannelReads::of(&view, self.assembly.wrapped_reads());
+                open.reads = ChannelReads::with_messages(&view, self.assembly.wrapped_reads());
                 self.phase = Phase::AwaitTools(open.calls.clone());
                 Ok(Some(Step::CallTools(open)))
             }

@@ -4,6 +4,7 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod agent_path;
 pub mod authorization_gate;
 mod bounded;
 mod call_set;
@@ -17,6 +18,7 @@ pub mod loop_detection;
 pub mod mcp_routing;
 mod message_marks;
 pub mod model_length;
+pub mod read_before_write;
 mod remembered;
 mod reply;
 mod request;
@@ -34,9 +36,12 @@ pub mod title;
 pub mod todo;
 pub mod token_budget;
 pub mod token_usage;
+mod tool_contents;
 pub mod tool_error_handling;
+pub mod tool_output_budget;
 mod tool_result_class;
 pub mod tool_result_sanitization;
+mod turns;
 mod user_message;
 
 use std::sync::Arc;
@@ -52,6 +57,7 @@ use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use model_length::ModelLength;
+use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
@@ -62,6 +68,7 @@ use todo::Todo;
 use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_output_budget::ToolOutputBudget;
 use tool_result_sanitization::ToolResultSanitization;
 
 use crate::ports::BoxFuture;
@@ -69,9 +76,11 @@ use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig, ToolOutputConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -111,6 +120,23 @@ pub const CHAIN: &[Place] = &[
         lead: |_| there(InputSanitization::new()),
         outright: Some(|settings| plain(settings, InputSanitization::new)),
     },
+    // Outside of what neutralises results, so that a cut cannot make a tag (MW-TRS-3).
+    Place {
+        name: "tool_output_budget",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            there(ToolOutputBudget::new(
+                &inputs.app.tool_output,
+                files,
+                sandbox,
+            ))
+        },
+        outright: Some(|settings| {
+            let config: ToolOutputConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolOutputBudget::new(&config, None, None))
+        }),
+    },
     // Outside of whatever rewrites results, so that nothing from outside gets in after it.
     Place {
         name: "tool_result_sanitization",
@@ -133,6 +159,19 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "guardrail",
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
+        outright: None,
+    },
+    // Inside of whoever refuses a call: what does not run holds up no other call.
+    Place {
+        name: "read_before_write",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            match inputs.app.read_before_write.is_enabled() {
+                true => there(ReadBeforeWrite::new(files, sandbox)),
+                false => Ok(None),
+            }
+        },
+        // Without files of its own there is nothing that it could look at.
         outright: None,
     },
     // Classifies what the tool itself did, before anything outside changes it.
@@ -345,13 +384,11 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 
 /// Names of middlewares of the reference that this version does not have.
 const NOT_YET: &[&str] = &[
-    "tool_output_budget",
     "thread_data",
     "uploads",
     "sandbox",
     "llm_error_handling",
     "sandbox_audit",
-    "read_before_write",
     "tool_progress",
     "skill_activation",
     "skill_tool_policy",
@@ -382,6 +419,10 @@ pub struct ChainInputs<'a> {
     pub subagent_limits: Option<SubagentLimitConfig>,
     /// The model that makes titles, if one is configured.
     pub title_model: Option<OtherModel>,
+    /// The files of threads on this machine, if there are any.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandbox of the agent's tools, if they have one.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
 }
 
 impl<'a> ChainInputs<'a> {
@@ -398,6 +439,8 @@ impl<'a> ChainInputs<'a> {
             summary_models: None,
             subagent_limits: None,
             title_model: None,
+            thread_files: None,
+            sandbox: None,
         }
     }
 }
@@ -707,9 +750,9 @@ pub trait Middleware: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Channels that its wrap hooks read, besides `messages`: their values come with each request (`ModelRequest::reads`) and
-    /// each call (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. What nobody names is not
-    /// copied.
+    /// Channels that its wrap hooks read: their values come with each request (`ModelRequest::reads`) and each call
+    /// (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. `messages` come with calls only, since
+    /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
     }

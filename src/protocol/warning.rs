@@ -45,6 +45,8 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// The output of a tool was too long, and could not be written to a file; it was cut, or stayed as it is (MW-TOB-3).
+    OutputNotStored,
 }
 
 impl Warning {
@@ -72,6 +74,7 @@ impl Warning {
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::OutputNotStored => "output_not_stored",
         }
     }
 }
