@@ -21,11 +21,13 @@ mod lead_tools;
 mod llmock;
 mod machine;
 mod model_choice;
+mod output_budget;
 mod prompt;
+mod read_before_write;
 mod retry;
 mod runs;
 mod sanitize;
 mod sanitizing;
 mod summaries;
 
-use support::{host, parts};
+use support::{host, parts, ports};

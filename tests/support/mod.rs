@@ -10,6 +10,7 @@ pub mod llmock;
 pub mod model;
 pub mod parts;
 pub mod player;
+pub mod ports;
 pub mod random;
 pub mod scenario;
 pub mod talk;

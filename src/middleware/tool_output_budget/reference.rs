@@ -15,6 +15,9 @@ const DIGITS: usize = 12;
 /// Most characters of the line that names the file, and of what stands between the other parts.
 const AROUND: usize = 800;
 
+/// Digits of the longest number of characters that a text has.
+const LONGEST_COUNT: usize = 10;
+
 const BEGINNING: &str = "\n\nIts beginning:\n";
 const END: &str = "\n\nIts end:\n";
 
@@ -67,7 +70,9 @@ impl Reference<'_> {
             self.count, self.path
         );
         let max = max.min(Reference::chars(self.preview));
-        let mut room = max.checked_sub(out.chars().count())?;
+        // As if the number were a long one: whether there is room does not depend on the text.
+        let least = out.chars().count() + LONGEST_COUNT.saturating_sub(digits(self.count));
+        let mut room = max.checked_sub(least)?;
         let synopsis = synopsis(self.text);
         let mut add = |text: &str| {
             room = room.saturating_sub(text.chars().count());
@@ -101,6 +106,10 @@ impl Reference<'_> {
         }
         Some(out)
     }
+}
+
+fn digits(count: usize) -> usize {
+    count.to_string().len()
 }
 
 /// How what stands for an output begins.
