@@ -8,6 +8,7 @@ mod support;
 mod aimock;
 mod anthropic;
 mod anthropic_requests;
+mod leaks;
 mod memory;
 mod openai;
 mod requests;
