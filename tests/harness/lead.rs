@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use fawn::runtime::{Answer, Assembly, Queue, Runtime, Thread, Wait};
 use serde_json::{Value, json};
 
+use crate::support::request_invariant;
+
 /// A folder that goes away with the test.
 struct Tree(PathBuf);
 
@@ -105,6 +107,7 @@ fn talk_on(
                 "host_call" => {
                     let data = &event["data"];
                     let id = data["call_id"].as_u64().unwrap();
+                    request_invariant::check_call(data);
                     let answer = if data["kind"] == "model" {
                         requests.push(data["args"].clone());
                         let reply = replies.next().expect("a reply for each request");

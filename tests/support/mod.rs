@@ -12,5 +12,6 @@ pub mod model;
 pub mod parts;
 pub mod player;
 pub mod random;
+pub mod request_invariant;
 pub mod scenario;
 pub mod talk;
