@@ -14,3 +14,4 @@ mod openai;
 mod requests;
 mod scripted;
 mod streams;
+mod transcripts;

@@ -1,5 +1,7 @@
 //! The calls of an ai message in the three forms that replies have them, each with an id, a name and arguments.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::middleware::reply::{RAW_CALLS, RAW_FUNCTION};
@@ -19,8 +21,8 @@ pub(super) enum Cause {
 /// What is known of one call besides what the message says after the repair.
 #[derive(Clone, Debug)]
 pub(super) struct CallFacts {
-    /// The id it had, when that was none and another stands in for it (MW-DNG-2).
-    pub(super) blank_id: Option<String>,
+    /// The id it had, when another stands in for it: it was none (MW-DNG-2), or that of a call before it.
+    pub(super) stored_id: Option<String>,
     /// Why it may have no result.
     pub(super) cause: Cause,
 }
@@ -38,13 +40,18 @@ pub(super) fn is_blank(id: &str) -> bool {
     id.trim().is_empty()
 }
 
-/// Whether all calls of a message can be told by id and name, without looking at what stands beside the list of calls.
+/// Whether all calls of a message are in one list, each with a name and an id of its own.
 pub(super) fn are_sound(fields: &Fields) -> bool {
+    let calls = &fields.tool_calls;
     fields.invalid_tool_calls.is_empty()
-        && fields.tool_calls.iter().all(|call| {
+        && calls.iter().all(|call| {
             call.id.as_deref().is_some_and(|id| !is_blank(id)) && is_sound_name(&call.name)
         })
-        && (!fields.tool_calls.is_empty() || raw_calls(fields).is_empty())
+        && (calls.len() < 2 || {
+            let ids: HashSet<&Option<String>> = calls.iter().map(|call| &call.id).collect();
+            ids.len() == calls.len()
+        })
+        && (!calls.is_empty() || raw_calls(fields).is_empty())
 }
 
 /// The raw copies of calls, which count only where no other form of them is there (MW-DNG-1).
@@ -60,7 +67,7 @@ pub(super) fn sound_calls(message: &Message, index: usize) -> SoundCalls {
     let fields = message.fields();
     if are_sound(fields) {
         let facts = fields.tool_calls.iter().map(|_| CallFacts {
-            blank_id: None,
+            stored_id: None,
             cause: Cause::Interrupted,
         });
         return SoundCalls {
@@ -73,6 +80,7 @@ pub(super) fn sound_calls(message: &Message, index: usize) -> SoundCalls {
     let invalid = std::mem::take(&mut fields.invalid_tool_calls);
     let mut calls = Calls {
         index,
+        ids: HashSet::new(),
         made: Vec::new(),
         facts: Vec::new(),
     };
@@ -98,6 +106,8 @@ pub(super) fn sound_calls(message: &Message, index: usize) -> SoundCalls {
 
 struct Calls {
     index: usize,
+    /// Those that calls have so far.
+    ids: HashSet<String>,
     made: Vec<ToolCall>,
     facts: Vec<CallFacts>,
 }
@@ -111,12 +121,13 @@ impl Calls {
         name: &str,
         args: Result<Map<String, Value>, Option<String>>,
     ) {
-        let (id, blank_id) = match id {
-            Some(id) if !is_blank(&id) => (id, None),
-            id => (
-                format!("deerflow_synthetic_tool_call_{}_{view}_{place}", self.index),
-                Some(id.unwrap_or_default()),
-            ),
+        let (id, stored_id) = match id {
+            Some(id) if !is_blank(&id) && self.ids.insert(id.clone()) => (id, None),
+            id => {
+                let index = self.index;
+                let made = format!("deerflow_synthetic_tool_call_{index}_{view}_{place}");
+                (made, Some(id.unwrap_or_default()))
+            }
         };
         let name = name.trim();
         let (args, cause) = match args {
@@ -132,7 +143,7 @@ impl Calls {
             args,
             id: Some(id),
         });
-        self.facts.push(CallFacts { blank_id, cause });
+        self.facts.push(CallFacts { stored_id, cause });
     }
 
     fn add_invalid(&mut self, call: InvalidToolCall, place: usize) {

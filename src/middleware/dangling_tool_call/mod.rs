@@ -106,12 +106,16 @@ impl Turn {
             let facts = &self.facts[*place];
             let of_call = &self.calls()[*place].name;
             self.results[*place].is_none()
-                && facts.blank_id.as_deref() == Some(&result.tool_call_id)
+                && facts.stored_id.as_deref() == Some(&result.tool_call_id)
                 && (name.is_empty() || facts.cause == Cause::Nameless || name == of_call)
         };
         let mut open = (0..self.facts.len()).filter(fits);
         let first = open.next()?;
-        let relabelled = self.facts.iter().filter(|facts| facts.blank_id.is_some());
+        let relabelled = self
+            .facts
+            .iter()
+            .filter_map(|facts| facts.stored_id.as_deref());
+        let relabelled = relabelled.filter(|id| is_blank(id));
         let is_told = open.next().is_none() || self.blank_results == relabelled.count();
         is_told.then_some(first)
     }
@@ -182,10 +186,9 @@ fn pair(messages: &[Message], turns: &mut [Turn]) {
     // By id the turns that call something by it, in order, and their calls that have no result yet.
     let mut by_id: HashMap<String, Vec<(usize, VecDeque<usize>)>> = HashMap::new();
     for (number, turn) in turns.iter().enumerate() {
-        for (place, call) in turn.calls().iter().enumerate() {
-            let known = by_id
-                .entry(call.id.clone().unwrap_or_default())
-                .or_default();
+        for (place, (call, facts)) in turn.calls().iter().zip(&turn.facts).enumerate() {
+            let id = facts.stored_id.as_ref().or(call.id.as_ref());
+            let known = by_id.entry(id.cloned().unwrap_or_default()).or_default();
             match known.last_mut() {
                 Some((turn, open)) if *turn == number => open.push_back(place),
                 _ => known.push((number, VecDeque::from([place]))),
@@ -623,6 +626,22 @@ mod tests {
         let repaired = repair(&[Message::new(whole)]).expect("needs repair");
         let call = &repaired[0].fields().tool_calls[0];
         assert_eq!(Value::from(call.args.clone()), json!({"a": 1}), "DNG-9");
+    }
+
+    #[test]
+    fn calls_of_one_reply_have_ids_of_their_own() {
+        let twice = [
+            ai(&[("f", Some("c")), ("f", Some("c"))]),
+            tool("c", "1"),
+            tool("c", "2"),
+        ];
+        let repaired = repair(&twice).expect("needs repair");
+        let second = "deerflow_synthetic_tool_call_0_call_1".to_owned();
+        assert_eq!(
+            results(&repaired),
+            [("c".to_owned(), "1".to_owned()), (second, "2".to_owned())]
+        );
+        assert_eq!(repair(&repaired), None);
     }
 
     #[test]
