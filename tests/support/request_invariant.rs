@@ -53,6 +53,7 @@ pub fn openai(body: &Value) -> Vec<String> {
 pub fn anthropic(body: &Value) -> Vec<String> {
     let mut wrong_blocks = Vec::new();
     let mut turns = Vec::new();
+    let mut ids = BTreeSet::new();
     for message in list(&body["messages"]) {
         let mut turn = Turn {
             role: match message["role"].as_str() {
@@ -65,11 +66,16 @@ pub fn anthropic(body: &Value) -> Vec<String> {
         };
         for block in list(&message["content"]) {
             match block["type"].as_str() {
-                Some("tool_use") => turn.calls.push((
-                    text(&block["id"]),
-                    text(&block["name"]),
-                    block["input"].is_object(),
-                )),
+                Some("tool_use") => {
+                    if !ids.insert(text(&block["id"])) {
+                        wrong_blocks.push(format!("two calls have the id {}", block["id"]));
+                    }
+                    turn.calls.push((
+                        text(&block["id"]),
+                        text(&block["name"]),
+                        block["input"].is_object(),
+                    ));
+                }
                 Some("tool_result") => {
                     if turn.says {
                         wrong_blocks.push("a result stands behind text".to_owned());
