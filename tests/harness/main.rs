@@ -25,6 +25,7 @@ mod output_budget;
 mod prompt;
 mod read_before_write;
 mod retry;
+mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
