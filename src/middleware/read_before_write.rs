@@ -135,7 +135,7 @@ impl Middleware for ReadBeforeWrite {
 
     fn hooks(&self) -> Hooks {
         Hooks {
-            wrap_tool_call: true,
+            wrap_tool_call: self.files.are_seen(),
             ..Hooks::default()
         }
     }
@@ -156,7 +156,7 @@ impl Middleware for ReadBeforeWrite {
         invocation: ToolInvocation,
         next: &'a mut dyn NextTool,
     ) -> BoxFuture<'a, ToolOutcome> {
-        let Some((access, path)) = access(&invocation).filter(|_| self.files.are_seen()) else {
+        let Some((access, path)) = access(&invocation) else {
             return next.run(invocation);
         };
         Box::pin(async move {

@@ -37,7 +37,7 @@ pub(super) fn cut(text: &str, max: usize, ends: Ends) -> Option<String> {
 fn note(left_out: usize) -> String {
     format!(
         "\n\n[{left_out} characters are left out here: the output is too long to be read at once. If they matter, ask for a \
-         smaller part of it.]\n\n"
+         part of it.]\n\n"
     )
 }
 
