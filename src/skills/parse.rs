@@ -427,6 +427,31 @@ mod tests {
         }
     }
 
+    /// SKL-4: both stand in every prompt.
+    #[test]
+    fn names_and_descriptions_are_bounded() {
+        let described = |text: &str| {
+            let parsed = read(&format!("name: a\ndescription: {text}")).expect("a skill");
+            (parsed.skill.description.expose().to_owned(), parsed.flaws)
+        };
+        let most = "é".repeat(MAX_DESCRIPTION_CHARS);
+        assert_eq!(described(&most), (most.clone(), Vec::new()));
+        let (text, flaws) = described(&"é".repeat(900_000));
+        assert_eq!(text, most);
+        assert_eq!(
+            flaws,
+            ["'description' has 900000 characters; what is beyond the first 1024 is passed over"]
+        );
+        let (text, _) = described(&format!("{} {}", "x".repeat(1023), "y".repeat(99)));
+        assert_eq!(text, "x".repeat(1023), "no blank at the end");
+        let named = |count| read(&format!("name: {}\ndescription: b", "é".repeat(count)));
+        assert!(named(64).is_ok());
+        assert_eq!(
+            named(65).expect_err("no skill"),
+            "'name' has 65 characters where at most 64 are expected"
+        );
+    }
+
     #[test]
     fn secrets_are_read_entry_by_entry() {
         let parsed = read(

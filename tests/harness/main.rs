@@ -26,6 +26,7 @@ mod retry;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod skill_runs;
 mod summaries;
 
 use support::{host, parts};
