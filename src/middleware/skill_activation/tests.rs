@@ -1,3 +1,5 @@
+//! The activation of skills: which message counts, what the model is given, what the user is told, which secrets are bound.
+
 use std::sync::atomic::Ordering;
 
 use serde_json::json;

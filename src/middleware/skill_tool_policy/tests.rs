@@ -1,3 +1,5 @@
+//! The tools that active skills leave: who decides, what is passed on, which calls are made, what a search gives.
+
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
