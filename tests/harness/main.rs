@@ -29,6 +29,7 @@ mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod skill_runs;
 mod summaries;
 
 use support::{host, parts, ports};
