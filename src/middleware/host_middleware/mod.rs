@@ -271,25 +271,6 @@ impl HostMiddleware {
         StateUpdate::messages(vec![Message::new(fields)])
     }
 
-    /// The result of a call that the host denied, or withheld the result of.
-    fn denial(&self, tool: &str, what: &str, reason: &str) -> ToolOutcome {
-        let reason = first_chars(reason.trim(), MAX_REASON_CHARS);
-        let stop = match reason.ends_with(['.', '!', '?']) {
-            true => "",
-            false => ".",
-        };
-        let content = format!(
-            "{ERROR_PREFIX} {what} of {}: {reason}{stop}",
-            quoted_name(tool)
-        );
-        ToolOutcome::Answer(ToolAnswer {
-            content: content.into(),
-            status: ToolStatus::Error,
-            additional_kwargs: Map::from_iter([(TOOL_META.to_owned(), of_denial())]),
-            ..ToolAnswer::default()
-        })
-    }
-
     fn is_asked_about(&self, tool: &str) -> bool {
         let tools = &self.config.tools;
         tools
@@ -311,7 +292,7 @@ impl HostMiddleware {
                 Verdict::Change(Change::Args(args)) => invocation.args = args,
                 Verdict::Change(Change::Result(answer)) => return ToolOutcome::Answer(*answer),
                 Verdict::Deny(reason) => {
-                    return self.denial(&invocation.name, "this call was not allowed", &reason);
+                    return denied(&invocation.name, &reason);
                 }
                 Verdict::End(message) => {
                     return ToolOutcome::Answer(ToolAnswer {
@@ -342,16 +323,9 @@ impl HostMiddleware {
             call_id, name, run, ..
         } = invocation;
         let signals = &run.facts.signals;
-        let withheld = |reason: &str| {
-            self.denial(
-                name,
-                "the tool ran, but its result was withheld, that",
-                reason,
-            )
-        };
         signals.stand_in(
             call_id,
-            withheld("the run was cancelled before it was decided about"),
+            withheld(name, "the run was cancelled before it was decided about"),
         );
         let call = self.call_question(invocation, Some(&outcome));
         let verdict = self.verdict_on(Point::AfterTool, run, call, call_id).await;
@@ -361,7 +335,7 @@ impl HostMiddleware {
                 with_content(name, &mut outcome, content);
                 outcome
             }
-            Verdict::Deny(reason) => withheld(&reason),
+            Verdict::Deny(reason) => withheld(name, &reason),
             Verdict::End(_) => match outcome {
                 ToolOutcome::Answer(answer) => ToolOutcome::Answer(ToolAnswer {
                     end_run: true,
@@ -585,6 +559,33 @@ async fn decided(
         }
         _ => Ok(value),
     }
+}
+
+/// The result of a call that the host did not allow.
+fn denied(tool: &str, reason: &str) -> ToolOutcome {
+    let tool = quoted_name(tool);
+    refusal(&format!("the call of {tool} was not allowed"), reason)
+}
+
+/// The result of a call whose result the host withheld; nothing of it is left.
+fn withheld(tool: &str, reason: &str) -> ToolOutcome {
+    let tool = quoted_name(tool);
+    refusal(&format!("{tool} ran, but its result is withheld"), reason)
+}
+
+/// A result that is an error of the host's making (`deerflow_tool_meta` says so): nothing was wrong with the tool.
+fn refusal(what: &str, reason: &str) -> ToolOutcome {
+    let reason = first_chars(reason.trim(), MAX_REASON_CHARS);
+    let stop = match reason.ends_with(['.', '!', '?']) {
+        true => "",
+        false => ".",
+    };
+    ToolOutcome::Answer(ToolAnswer {
+        content: format!("{ERROR_PREFIX} {what}: {reason}{stop}").into(),
+        status: ToolStatus::Error,
+        additional_kwargs: Map::from_iter([(TOOL_META.to_owned(), of_denial())]),
+        ..ToolAnswer::default()
+    })
 }
 
 /// Why a run is interrupted, in words.
