@@ -24,8 +24,9 @@ use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 use crate::protocol::run::RunStatus;
 use crate::state::delta::StateDelta;
 use crate::state::ids::IdSource;
+use crate::state::messages::allocate_ids;
 use crate::state::reads::ChannelReads;
-use crate::state::update::StateUpdate;
+use crate::state::update::{StateUpdate, Write};
 use crate::state::{Overlay, ThreadState};
 
 /// How a run is to go.
@@ -458,6 +459,12 @@ impl RunMachine {
             && !update.is_empty()
         {
             update.writer = Some(node().to_string());
+            for (_, write) in &mut update.writes {
+                // Before it is noted, so that the events tell the ids that the thread has.
+                if let Write::Messages(messages) = write {
+                    allocate_ids(messages, ids);
+                }
+            }
             state
                 .stage(&mut self.overlay, std::slice::from_ref(&update), ids)
                 .map_err(failed)?;

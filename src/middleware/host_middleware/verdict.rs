@@ -13,7 +13,7 @@ use crate::protocol::decode::{from_value, hint, tagged, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_middleware::Point;
 use crate::protocol::json::pointer_token;
-use crate::protocol::message::Kind;
+use crate::protocol::message::{Kind, Message};
 use crate::state::channels::Channel;
 use crate::state::coerce;
 use crate::state::update::{StateUpdate, Write};
@@ -229,8 +229,8 @@ fn jump(point: Point, name: &str) -> Result<Jump, Error> {
 /// An update that a middleware of the host may make: no system text, for the host says it in the middle of a run, out of what
 /// models, tools and users said; and no jump, which has a member of its own.
 fn decode_update(value: Value) -> Result<StateUpdate, Error> {
-    let update = StateUpdate::decode(value)?;
-    for (channel, write) in &update.writes {
+    let mut update = StateUpdate::decode(value)?;
+    for (channel, write) in &mut update.writes {
         let at = format!("/{}", pointer_token(channel.name()));
         if *channel == Channel::JumpTo {
             return Err(Error::at(
@@ -240,20 +240,25 @@ fn decode_update(value: Value) -> Result<StateUpdate, Error> {
             ));
         }
         if *channel == Channel::Messages {
-            no_system_text(write).map_err(|error| error.below(&at))?;
+            let messages = without_system_text(write).map_err(|error| error.below(&at))?;
+            if let Write::Value(_) = write {
+                // Read once: the events tell of them as messages.
+                *write = Write::Messages(messages);
+            }
         }
     }
     Ok(update)
 }
 
-fn no_system_text(write: &Write) -> Result<(), Error> {
+/// The messages of a write that the host made.
+fn without_system_text(write: &Write) -> Result<Vec<Message>, Error> {
     let value = match write {
         Write::Value(value) | Write::Overwrite(value) => value,
-        Write::Messages(_) => return Ok(()),
+        Write::Messages(messages) => return Ok(messages.clone()),
     };
     let messages = coerce::write(value)?;
     match messages.iter().position(|m| m.kind() == Kind::System) {
-        None => Ok(()),
+        None => Ok(messages),
         Some(place) => Err(Error::at(
             ErrorCode::OutOfRange,
             match value {
@@ -339,7 +344,7 @@ fn call_change(value: Value) -> Result<Change, Error> {
             let answer = tool_answer(result).map_err(|error| error.below("/result"))?;
             for (channel, write) in answer.update.iter().flat_map(|update| &update.writes) {
                 if *channel == Channel::Messages {
-                    no_system_text(write)
+                    without_system_text(write)
                         .map_err(|error| error.below("/result/update/messages"))?;
                 }
             }
