@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::assembly::Assembly;
 use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
+use super::extras::{extras, insert_extras};
 use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent_scope::SubagentScope;
@@ -28,7 +29,7 @@ use crate::prompt::{
 };
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::AppConfig;
-use crate::protocol::assembly::BuildLabels;
+use crate::protocol::assembly::{BuildLabels, ExtraMiddleware};
 use crate::protocol::decode::hint;
 use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
 use crate::protocol::error::Error;
@@ -47,6 +48,10 @@ const LEAD: &str = "lead-agent";
 const BOOTSTRAP: &str = "bootstrap";
 /// Which prompt a lead agent is given (AD-6).
 const PROMPT_TEMPLATE: &str = "deerflow-lead-agent-v1";
+
+/// The outermost of what checks a reply when all guards have seen it: the caller's own middleware stands right outside of it, at
+/// the place 30 of DeerFlow's list.
+const INSIDE_EXTRAS: &str = "terminal_response";
 
 /// What a lead agent is made from.
 pub struct LeadInputs<'a> {
@@ -76,6 +81,8 @@ pub struct LeadInputs<'a> {
     pub summary_models: Option<SummaryModels>,
     /// The right to touch memory, if the agent has any.
     pub memory: Option<MemoryAccess>,
+    /// Middleware in addition to the chain's.
+    pub extra_middleware: &'a [ExtraMiddleware],
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -129,7 +136,7 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list and of the chain.
+/// Those of the tool list, of the chain and of what is to join it.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
@@ -212,6 +219,10 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         }),
         secrets: options.secrets.clone(),
     })?;
+    let middleware = match inputs.extra_middleware {
+        [] => middleware,
+        list => insert_extras(middleware, extras(list)?, INSIDE_EXTRAS)?,
+    };
 
     let agent_name = match (bootstrap, &options.selection.agent_name) {
         (true, _) => BOOTSTRAP,

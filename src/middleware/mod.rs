@@ -13,6 +13,7 @@ pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
 mod hard_stop;
+pub mod host_middleware;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
@@ -55,6 +56,7 @@ use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
 use dynamic_context::{DynamicContext, DynamicContextConfig};
+use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
@@ -101,6 +103,7 @@ use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
 
 pub use reply::is_error_fallback;
+pub(crate) use reply::with_calls;
 
 /// One place in the chain.
 pub struct Place {
@@ -501,12 +504,25 @@ fn skill_description(text: &str) -> Option<String> {
     crate::skills::parse::description(text)
 }
 
-/// The middleware that a configuration names.
+/// The middleware that a configuration names, or that the host is.
 ///
 /// # Errors
 /// `UnknownVariant` for a name that none has, `Unsupported` for one of the reference that this version does not have, and
-/// those of its settings.
+/// those of its settings. `Conflict` when one of the host's takes the name of another.
 pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> {
+    if let Some(host) = &config.host {
+        let name = config.name.as_str();
+        if NOT_YET.contains(&name) || CHAIN.iter().any(|place| place.name == name) {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/name",
+                format!("{name:?} is the name of a middleware of this library; give yours another"),
+            ));
+        }
+        return HostMiddleware::new(name, (**host).clone())
+            .map_err(|error| error.below("/host"))
+            .and_then(made);
+    }
     let outright = CHAIN
         .iter()
         .find(|place| place.name == config.name)
@@ -757,6 +773,27 @@ pub struct ModelResponse {
     pub updates: Vec<StateUpdate>,
 }
 
+impl ModelResponse {
+    /// A reply after which the run ends: its calls are dropped, and the hooks after the model are passed by.
+    pub fn ending(reply: ModelReply) -> Self {
+        ModelResponse {
+            reply: ModelReply {
+                tool_calls: Vec::new(),
+                ..reply
+            },
+            updates: vec![StateUpdate::set(Channel::JumpTo, Jump::End.name())],
+        }
+    }
+
+    /// Whether the run ends with this reply; the mark of it is taken out of the updates, as no jump is stored.
+    pub(crate) fn take_end(&mut self) -> bool {
+        let end = StateUpdate::set(Channel::JumpTo, Jump::End.name());
+        let before = self.updates.len();
+        self.updates.retain(|update| *update != end);
+        self.updates.len() != before
+    }
+}
+
 /// The rest of a model call, inside a wrapper. It may be run any number of times.
 pub trait NextModel: Send {
     /// Passes the request on.
@@ -787,6 +824,16 @@ pub trait Middleware: Send + Sync + 'static {
     /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
+    }
+
+    /// Whether it asks the host, so that a run with it needs a queue.
+    fn asks_host(&self) -> bool {
+        false
+    }
+
+    /// Who brought it, when it is none of this library's.
+    fn extension(&self) -> Option<&'static str> {
+        None
     }
 
     /// Tools that it brings; they are bound after those of the agent (AD-13).

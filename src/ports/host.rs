@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::BoxFuture;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::host_middleware::Point;
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::time::Timestamp;
 
@@ -18,6 +19,8 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Give a verdict as a middleware, at this point of the run.
+    Middleware(Point),
 }
 
 impl HostCallKind {
@@ -26,6 +29,7 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Middleware(_) => "middleware",
         }
     }
 }
@@ -35,11 +39,11 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool or of the model.
+    /// Name of the tool, of the model or of the middleware.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
-    /// The call of the model that this answers, when it is a tool's.
+    /// The call of the model that this answers, or is about.
     pub tool_call_id: Option<String>,
     /// How long the host has.
     pub deadline: Duration,

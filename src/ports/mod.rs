@@ -6,6 +6,7 @@ pub mod authorization;
 pub mod checkpoint;
 pub mod clock;
 pub mod host;
+pub mod host_answer;
 pub mod memory_policy;
 pub mod model;
 pub mod sandbox;

@@ -54,6 +54,8 @@ pub enum Warning {
     CompactionHookFailed,
     /// The output of a tool was too long, and could not be written to a file; it was cut, or stayed as it is (MW-TOB-3).
     OutputNotStored,
+    /// A middleware of the host gave no verdict; what its `on_timeout` says counts.
+    NoVerdict,
 }
 
 impl Warning {
@@ -85,6 +87,7 @@ impl Warning {
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
             Warning::OutputNotStored => "output_not_stored",
+            Warning::NoVerdict => "no_verdict",
         }
     }
 }

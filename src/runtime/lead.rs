@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::assembly::Assembly;
+use super::assembly::{Assembly, check_host_tools};
 use super::sync::lock;
 use super::{Runtime, model_chain};
 use crate::adapters::agents_dir::AgentsDir;
@@ -266,9 +266,23 @@ impl Runtime {
             title_model: self.title_model(scope)?,
             summary_models: self.summary_models(scope, &model)?,
             memory: policy.access(),
+            extra_middleware: &config.extra_middleware,
             recursion_limit: limit,
             build: config.build,
         })?;
+        // A tool that this agent is not given is no misspelt one.
+        let elsewhere = configured.iter().map(|configured| &configured.tool);
+        check_host_tools(
+            "/extra_middleware",
+            config
+                .extra_middleware
+                .iter()
+                .map(|extra| &extra.middleware),
+            &lead.middleware,
+            elsewhere
+                .chain(&lead.tools)
+                .map(|tool| tool.spec().name.as_str()),
+        )?;
         warnings.extend(lead.warnings);
         let from_host = |tool: &Arc<dyn DynTool>| {
             matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))

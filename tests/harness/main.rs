@@ -15,6 +15,7 @@ mod descriptor;
 mod faults;
 mod golden;
 mod guards;
+mod host_middleware;
 mod lead;
 mod lead_options;
 mod lead_tools;
