@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
 use crate::protocol::time::Timestamp;
@@ -17,6 +18,10 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Be the sandbox; what exactly is the call's name.
+    Sandbox(SandboxOp),
+    /// Take in what is to be remembered.
+    Memory,
 }
 
 impl HostCallKind {
@@ -25,6 +30,8 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Sandbox(_) => "sandbox",
+            HostCallKind::Memory => "memory",
         }
     }
 }
@@ -34,7 +41,7 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool or of the model.
+    /// Name of the tool or of the model; else what is to be done.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,

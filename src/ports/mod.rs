@@ -6,6 +6,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod host;
 pub mod memory_policy;
+pub mod memory_queue;
 pub mod model;
 pub mod sandbox;
 pub mod signals;

@@ -15,6 +15,7 @@ use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
+use crate::adapters::{host_memory, host_sandbox};
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
@@ -167,6 +168,8 @@ impl Calls {
             let checked = match slot.kind {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
+                HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
+                HostCallKind::Memory => host_memory::check_answer(value),
             };
             checked.map_err(|error| error.below("/ok"))?;
         }
