@@ -27,5 +27,6 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod summaries;
+mod thread_files;
 
 use support::{host, parts};

@@ -93,7 +93,7 @@ export type AppConfig = {
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. Not available in this version. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -381,7 +381,7 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
   /** It could not be done; the text is for the model. */
   error?: string | {
@@ -860,10 +860,10 @@ export type HostCallData = {
   /** For fawn_call_emit and fawn_call_finish. */
   call_id: number;
   /** What is asked; new kinds may come. */
-  kind: "tool" | "model" | (string & {});
-  /** The tool or the model. */
+  kind: "tool" | "model" | "sandbox" | "memory" | (string & {});
+  /** The tool or the model; of a sandbox acquire, release, read_file or write_file; of a memory add. */
   name: string;
-  /** A tool: its arguments. A model: system, messages, tools, tool_choice. */
+  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
   args: Record<string, unknown>;
   /** The model's id of a tool call. */
   tool_call_id: string | null;
@@ -1016,7 +1016,10 @@ export type MemoryConfig = {
   injection_enabled?: boolean;
   /** How long shutting down waits for what is still to be written, in seconds, 1 to 300. Default 30. */
   shutdown_flush_timeout_seconds?: number;
-  /** Which memory: `deermem`, or `noop` for none. Default `deermem`. */
+  /**
+   * Which memory: `host` for one that the host has, which it is told each turn for by a host call of the kind `memory`;
+   * `deermem`, which does nothing in this version; or `noop` for none. Default `deermem`.
+   */
   manager_class?: string;
   /** Settings of that memory, as they are. */
   backend_config?: Record<string, unknown>;
@@ -2477,7 +2480,7 @@ export type RuntimeConfig = {
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. Not available in this version. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -2632,8 +2635,18 @@ export type SafetyFinishReasonConfig = {
 
 /** Where commands and files live. */
 export type SandboxConfig = {
-  /** Which sandbox, as DeerFlow names its class. Not available in this version. */
-  use?: null;
+  /**
+   * Which sandbox: `host` for one that the host has, which it is asked for by host calls of the kind `sandbox`. The classes
+   * that DeerFlow names are not available in this version.
+   */
+  use?: "host" | null;
+  /** Of the host's sandbox: how long the host has for one call, in milliseconds. Default 120000. */
+  deadline_ms?: number | null;
+  /**
+   * Of the host's sandbox: whether it is asked for at the first call of a tool that works in it, and not at the beginning of
+   * a run. Default true.
+   */
+  lazy_init?: boolean | null;
   /** Whether commands may run on the machine itself. Default false; true is not available in this version. */
   allow_host_bash?: boolean;
   /** Directories of the machine that agents see. Not available in this version. */
@@ -2660,8 +2673,8 @@ export type SandboxConfig = {
   idle_timeout?: null;
   /** Of containers. Not available in this version. */
   ownership?: null;
-  /** Of containers. Not available in this version. */
-  thread_data_mounts?: null;
+  /** Of the host's sandbox: whether its `/mnt/user-data` is the thread's directory below `home`. Default false. */
+  thread_data_mounts?: boolean | null;
   /** Of containers. Not available in this version. */
   provisioner_url?: null;
   /** Of containers. Not available in this version. */
