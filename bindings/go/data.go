@@ -120,11 +120,11 @@ type Checkpoint struct {
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool" or "model".
+	// Kind is "tool", "model", "sandbox" or "memory".
 	Kind string `json:"kind"`
-	// Name is the tool's or the model's.
+	// Name is the tool's or the model's; of a sandbox or a memory, what is to be done.
 	Name string `json:"name"`
-	// Args are the tool's arguments, or the model's request.
+	// Args are the tool's arguments, the model's request, or what is to be done about what.
 	Args json.RawMessage `json:"args"`
 	// ToolCallID is the id that the model gave the call; empty for a model.
 	ToolCallID string `json:"tool_call_id"`

@@ -100,9 +100,12 @@ mod tests {
     use crate::state::update::StateUpdate;
     use crate::tools::testing::{ready, run_with};
 
+    /// Thread, user, number of messages, trace id.
+    type Told = (String, String, usize, Option<String>);
+
     #[derive(Default)]
     struct Queue {
-        turns: Mutex<Vec<(String, String, usize, Option<String>)>>,
+        turns: Mutex<Vec<Told>>,
         is_full: bool,
     }
 

@@ -78,7 +78,7 @@ mod unix {
             if let Some(folder) = self.folder(name)? {
                 return Ok(folder);
             }
-            match at::make_dir(&self.0, &*c_name(name)?) {
+            match at::make_dir(&self.0, &c_name(name)?) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
                 _ => match self.folder(name)? {
                     Some(folder) => Ok(folder),
@@ -117,7 +117,7 @@ mod unix {
 
         /// Whether a file may be written under this name: there is none yet, or a regular one with no other name.
         pub fn check_target(&self, name: &str) -> Result<(), Obstacle> {
-            match at::facts(&self.0, &*c_name(name)?) {
+            match at::facts(&self.0, &c_name(name)?) {
                 Ok(facts) if facts.is_regular && !facts.has_other_names => Ok(()),
                 Ok(facts) if facts.is_regular || facts.is_link => Err(Obstacle::LeadsElsewhere),
                 Ok(_) => Err(io::Error::other("it is no regular file").into()),
@@ -129,17 +129,17 @@ mod unix {
         /// Makes a file of this name, which must be new.
         pub fn create(&self, name: &str) -> io::Result<File> {
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL;
-            at::open(&self.0, &*c_name(name)?, flags, 0o666)
+            at::open(&self.0, &c_name(name)?, flags, 0o666)
         }
 
         /// Gives a file in it another name in it, in place of what had that name.
         pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-            at::rename(&self.0, &*c_name(from)?, &*c_name(to)?)
+            at::rename(&self.0, &c_name(from)?, &c_name(to)?)
         }
 
         /// Removes a file in it.
         pub fn remove(&self, name: &str) -> io::Result<()> {
-            at::remove(&self.0, &*c_name(name)?)
+            at::remove(&self.0, &c_name(name)?)
         }
     }
 }

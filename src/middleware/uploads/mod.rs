@@ -198,11 +198,10 @@ fn size(value: Option<&Value>) -> u64 {
 /// (UPL-1).
 fn is_file_name(name: &str) -> bool {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    !matches!(name, "" | "." | "..")
-        && name.len() <= MAX_NAME_BYTES
-        && !name.contains(['/', '\\'])
-        && !name.contains(breaks)
-        && !(name.starts_with(".upload-") && name.ends_with(".part"))
+    let is_path = matches!(name, "" | "." | "..") || name.contains(['/', '\\']);
+    let is_staging = name.starts_with(".upload-") && name.ends_with(".part");
+    let is_refused = is_path || is_staging || name.contains(breaks);
+    !is_refused && name.len() <= MAX_NAME_BYTES
 }
 
 /// Looks for the files and into those that are told of.
