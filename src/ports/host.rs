@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
 use crate::protocol::host_middleware::Point;
@@ -21,6 +22,10 @@ pub enum HostCallKind {
     Model,
     /// Give a verdict as a middleware, at this point of the run.
     Middleware(Point),
+    /// Be the sandbox; what exactly is the call's name.
+    Sandbox(SandboxOp),
+    /// Take in what is to be remembered.
+    Memory,
 }
 
 impl HostCallKind {
@@ -30,6 +35,8 @@ impl HostCallKind {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
             HostCallKind::Middleware(_) => "middleware",
+            HostCallKind::Sandbox(_) => "sandbox",
+            HostCallKind::Memory => "memory",
         }
     }
 }
@@ -39,7 +46,7 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool, of the model or of the middleware.
+    /// Name of the tool, of the model or of the middleware; else what is to be done.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,

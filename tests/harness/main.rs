@@ -32,5 +32,6 @@ mod sanitize;
 mod sanitizing;
 mod skill_runs;
 mod summaries;
+mod thread_files;
 
 use support::{host, parts, ports};
