@@ -145,8 +145,8 @@ pub fn check_answer(value: &Value) -> Result<(), Error> {
     answer(value.clone()).map(|_| ())
 }
 
-/// Reads `{"content": …, "artifact"?: …, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
-/// content itself.
+/// Reads `{"content": …, "artifact"?: …, "additional_kwargs"?: {…}, "update"?: {…}, "end_run"?: bool}`; a value without the
+/// member `content` is the content itself.
 fn answer(value: Value) -> Result<ToolAnswer, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -154,6 +154,8 @@ fn answer(value: Value) -> Result<ToolAnswer, Error> {
         content: Value,
         #[serde(default)]
         artifact: Value,
+        #[serde(default)]
+        additional_kwargs: Option<Map<String, Value>>,
         #[serde(default)]
         update: Option<Value>,
         #[serde(default)]
@@ -173,6 +175,7 @@ fn answer(value: Value) -> Result<ToolAnswer, Error> {
     Ok(ToolAnswer {
         content: content(answer.content),
         artifact: answer.artifact,
+        additional_kwargs: answer.additional_kwargs.unwrap_or_default(),
         update,
         end_run: answer.end_run,
         ..ToolAnswer::default()

@@ -10,6 +10,7 @@ mod call_set;
 pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
+pub mod durable_context;
 pub mod dynamic_context;
 mod hard_stop;
 pub mod input_sanitization;
@@ -47,6 +48,7 @@ use sha2::{Digest, Sha256};
 use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
+use durable_context::{DurableContext, DurableContextConfig};
 use dynamic_context::{DynamicContext, DynamicContextConfig};
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
@@ -71,7 +73,8 @@ use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, Feature as _, LoopDetectionConfig, SummarizationConfig, TitleConfig,
+    TokenBudgetConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -164,6 +167,19 @@ pub const CHAIN: &[Place] = &[
         },
         outright: None,
     },
+    // Notes what has to outlive a summary before one takes it away; after a reply, what the guards further in have left of it
+    // (LIM-19).
+    Place {
+        name: "durable_context",
+        lead: |inputs| {
+            let section = &inputs.app.summarization;
+            there(DurableContext::new(DurableContextConfig {
+                skill_file_read_tool_names: section.skill_file_read_tool_names.clone(),
+                skills_container_path: inputs.app.skills.container_path.as_str().to_owned(),
+            }))
+        },
+        outright: Some(|settings| made(DurableContext::new(from_value(Value::Object(settings))?))),
+    },
     // Before whatever looks for something that a summary may have taken away.
     Place {
         name: "summarization",
@@ -172,10 +188,14 @@ pub const CHAIN: &[Place] = &[
                 return Ok(None);
             };
             let config = inputs.app.summarization.clone();
-            there(Summarization::new(config, models, Vec::new())?)
+            let made = Summarization::new(config, models, Vec::new());
+            there(made.map_err(|error| error.below("/summarization"))?)
         },
-        // Not before what shows the summary to the model is there: `durable_context`.
-        outright: None,
+        outright: Some(|settings| {
+            let config: SummarizationConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(Summarization::outright(config)?)
+        }),
     },
     // After the compaction of a thread, whose reminder it brings back.
     Place {
@@ -355,7 +375,6 @@ const NOT_YET: &[&str] = &[
     "tool_progress",
     "skill_activation",
     "skill_tool_policy",
-    "durable_context",
     "memory",
     "view_image",
 ];

@@ -143,7 +143,7 @@ pub fn frame(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces every marker by its neutral form.
-pub(super) fn neutralize_markers(text: &str) -> Cow<'_, str> {
+pub(crate) fn neutralize_markers(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     for tail in MARKER_TAILS.find_iter(text.as_bytes()) {

@@ -45,6 +45,8 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// A skill's file was read, and nothing marks the result as that file: the skill is not noted as read (MW-DUR-7).
+    SkillReadUnmarked,
 }
 
 impl Warning {
@@ -72,6 +74,7 @@ impl Warning {
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::SkillReadUnmarked => "skill_read_unmarked",
         }
     }
 }

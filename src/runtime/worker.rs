@@ -1,6 +1,6 @@
 //! One run from start to end: asks the machine for steps and does them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
@@ -98,6 +98,8 @@ impl RunTask {
                 context: self.request.context.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
+                clock: Some(self.events.clock().clone()),
+                beginning: OnceLock::new(),
             }),
             host: Arc::new(RunHost {
                 calls: self.calls.clone(),

@@ -306,7 +306,6 @@ impl AppConfig {
             ("tool_output", asked(&self.tool_output)),
             ("tool_progress", asked(&self.tool_progress)),
             ("read_before_write", asked(&self.read_before_write)),
-            ("summarization", asked(&self.summarization)),
             ("guardrails", asked(&self.guardrails)),
             ("llm_call", asked(&self.llm_call)),
             ("circuit_breaker", asked(&self.circuit_breaker)),
