@@ -10,7 +10,7 @@ use crate::protocol::message::Message;
 use crate::state::python::is_space;
 
 /// Most characters of a result in the ledger (LED-3).
-pub(super) const MAX_RESULT: usize = 2000;
+const MAX_RESULT: usize = 2000;
 
 const STATUS: &str = "subagent_status";
 const STOP_REASON: &str = "subagent_stop_reason";
