@@ -14,7 +14,7 @@ use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::warning::Warning;
 use crate::state::reads::ChannelReads;
 
-fn part() -> DurableContext {
+fn fresh() -> DurableContext {
     DurableContext::new(DurableContextConfig::default())
 }
 
@@ -108,7 +108,7 @@ fn dur_2_each_call_of_task_with_an_id_becomes_an_entry_in_order() {
             ]),
         ),
     ]);
-    let entries = look(&mut stage, &part(), &facts);
+    let entries = look(&mut stage, &fresh(), &facts);
     let at = "2026-05-08T22:30:00.000000Z";
     assert_eq!(
         entries,
@@ -123,7 +123,7 @@ fn dur_2_each_call_of_task_with_an_id_becomes_an_entry_in_order() {
 #[test]
 fn dur_3_a_result_settles_its_entry_by_metadata_and_never_by_its_text() {
     let facts = began_after("R", None);
-    let part = part();
+    let part = fresh();
     let mut stage = Stage::new(vec![
         human("h", json!({})),
         ai(
@@ -161,7 +161,7 @@ fn dur_3_a_result_settles_its_entry_by_metadata_and_never_by_its_text() {
     assert_eq!(entries[1]["result_brief"], "Task timed out.");
     // LED-7: looking again writes nothing, and neither does a middleware that remembers nothing.
     assert_eq!(look(&mut stage, &part, &facts), Value::Null);
-    assert_eq!(look(&mut stage, &super::tests::part(), &facts), Value::Null);
+    assert_eq!(look(&mut stage, &fresh(), &facts), Value::Null);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn v11_lim_19_only_what_is_left_of_a_reply_counts_and_a_settled_entry_is_not_ope
         ai("a", json!([plain_task("c1")])),
         completed("c1", "x"),
     ]);
-    let part = part();
+    let part = fresh();
     assert_eq!(ids(&look(&mut stage, &part, &facts)), ["c1"]);
     // The same id again within the run: the entry waits for the second result.
     stage.write(StateUpdate::messages(vec![ai(
@@ -193,7 +193,7 @@ fn v11_lim_19_only_what_is_left_of_a_reply_counts_and_a_settled_entry_is_not_ope
 #[test]
 fn a_result_of_another_tool_settles_nothing_whatever_it_claims() {
     let facts = began_after("R", None);
-    let part = part();
+    let part = fresh();
     let mut stage = Stage::new(vec![
         human("h", json!({})),
         ai("a", json!([plain_task("c1")])),
@@ -214,7 +214,7 @@ fn first_look(second: Value, facts: &RunFacts) -> Vec<String> {
         human("h2", second),
         ai("a2", json!([plain_task("new")])),
     ]);
-    let entries = look(&mut stage, &part(), facts);
+    let entries = look(&mut stage, &fresh(), facts);
     ids(&entries).into_iter().map(str::to_owned).collect()
 }
 
@@ -261,7 +261,7 @@ fn led_5_where_the_current_run_begins() {
         ai("a2", json!([plain_task("new")])),
     ]);
     assert_eq!(
-        ids(&look(&mut stage, &part(), &began_after("R", Some("a1")))),
+        ids(&look(&mut stage, &fresh(), &began_after("R", Some("a1")))),
         ["new"]
     );
 }
@@ -280,18 +280,21 @@ fn led_6_known_ids_keep_their_run_and_ids_that_came_back_are_new_delegations() {
         stage
     };
     // The call is the run's beyond doubt: another delegation.
-    let entries = look(&mut thread(), &part(), &began_after("R", None));
+    let entries = look(&mut thread(), &fresh(), &began_after("R", None));
     assert_eq!(
         (&entries[0]["run_id"], &entries[0]["status"]),
         (&json!("R"), &json!("in_progress"))
     );
     // It may be the older run's: its entry stays with it.
-    assert_eq!(look(&mut thread(), &part(), &run_as("t", "R")), Value::Null);
+    assert_eq!(
+        look(&mut thread(), &fresh(), &run_as("t", "R")),
+        Value::Null
+    );
     // An entry of no run keeps having none.
     let mut stage = thread();
     let bare = json!([{"id": "c1", "description": "old words", "subagent_type": "general-purpose", "status": "in_progress", "created_at": "then"}]);
     stage.write(StateUpdate::overwrite(Channel::Delegations, bare));
-    let entries = look(&mut stage, &part(), &began_after("R", None));
+    let entries = look(&mut stage, &fresh(), &began_after("R", None));
     assert_eq!(
         entries,
         json!([{"id": "c1", "description": "c1", "subagent_type": "general-purpose", "status": "in_progress", "created_at": "then"}])
@@ -303,17 +306,17 @@ fn led_8_what_a_full_ledger_dropped_does_not_come_back() {
     let calls: Vec<Value> = (0..60).map(|n| plain_task(&format!("c{n}"))).collect();
     let mut stage = Stage::new(vec![human("h", json!({})), ai("a", json!(calls))]);
     let facts = run_as("t", "");
-    let first = look(&mut stage, &part(), &facts);
+    let first = look(&mut stage, &fresh(), &facts);
     assert_eq!(ids(&first).len(), 60);
     for _ in 0..3 {
-        assert_eq!(look(&mut stage, &part(), &facts), Value::Null);
+        assert_eq!(look(&mut stage, &fresh(), &facts), Value::Null);
     }
     stage.write(StateUpdate::messages(vec![ai(
         "b",
         json!([plain_task("c60")]),
     )]));
-    assert_eq!(ids(&look(&mut stage, &part(), &facts)), ["c60"]);
-    assert_eq!(look(&mut stage, &part(), &facts), Value::Null);
+    assert_eq!(ids(&look(&mut stage, &fresh(), &facts)), ["c60"]);
+    assert_eq!(look(&mut stage, &fresh(), &facts), Value::Null);
 }
 
 fn entry(id: &str, run: Option<&str>, status: &str) -> Value {
@@ -363,7 +366,7 @@ fn dur_15_a_new_turn_settles_what_earlier_runs_left_open() {
             .collect()
     };
     let is = |id: &str, run: &str, status: &str| (id.to_owned(), run.to_owned(), status.to_owned());
-    let part = part();
+    let part = fresh();
     let facts = began_after("R", Some("m-odd"));
     let mut stage = thread();
     let entries = look(&mut stage, &part, &facts);
@@ -379,7 +382,7 @@ fn dur_15_a_new_turn_settles_what_earlier_runs_left_open() {
     assert_eq!(look(&mut stage, &part, &facts), Value::Null);
     // A run that goes on with what was left waits for it, but takes what has come.
     let resumed = began_after("R", Some("h2"));
-    let entries = look(&mut thread(), &super::tests::part(), &resumed);
+    let entries = look(&mut thread(), &fresh(), &resumed);
     assert_eq!(statuses(&entries), [is("answered", "Q", "completed")]);
     // A hidden message of the framework begins no turn.
     let mut stage = thread();
@@ -389,7 +392,7 @@ fn dur_15_a_new_turn_settles_what_earlier_runs_left_open() {
     )]));
     let hidden = began_after("R", Some("h2"));
     assert_eq!(
-        statuses(&look(&mut stage, &super::tests::part(), &hidden)),
+        statuses(&look(&mut stage, &fresh(), &hidden)),
         [is("answered", "Q", "completed")]
     );
 }
@@ -409,7 +412,7 @@ fn a_resumed_run_settles_the_delegation_whose_result_it_brings_and_does_not_take
         ]),
     ));
     stage.write(StateUpdate::messages(vec![completed("c2", "y")]));
-    let entries = look(&mut stage, &part(), &began_after("R", Some("m-c1")));
+    let entries = look(&mut stage, &fresh(), &began_after("R", Some("m-c1")));
     assert_eq!(ids(&entries), ["c2"]);
     assert_eq!(
         (&entries[0]["run_id"], &entries[0]["result_brief"]),
@@ -421,7 +424,7 @@ fn a_resumed_run_settles_the_delegation_whose_result_it_brings_and_does_not_take
 #[test]
 fn a_look_after_a_summary_goes_on_where_the_last_one_stopped() {
     let facts = began_after("R", None);
-    let part = part();
+    let part = fresh();
     let mut stage = Stage::new(vec![
         human("h", json!({})),
         ai("a", json!([plain_task("c1")])),
@@ -451,7 +454,7 @@ fn dur_7_a_skill_that_was_read_is_noted_if_its_result_says_so() {
     let mark =
         |path: &str| json!({"skill_context_entry": {"path": path, "description": "What it does"}});
     let facts = began_after("R", None);
-    let part = part();
+    let part = fresh();
     let path = "/mnt/skills/public/demo/SKILL.md";
     let mut failed = result("c5", mark(path)).fields().clone();
     failed.status = crate::protocol::message::ToolStatus::Error;
@@ -502,7 +505,7 @@ fn reads(summary: Value, ledger: Value, skills: Value) -> ChannelReads {
 fn told(messages: Vec<Message>, reads: ChannelReads) -> Vec<Message> {
     let mut asked = request(Arc::from([]), reads);
     asked.messages = Arc::new(messages.into());
-    passed_on(&part(), asked).messages.to_vec()
+    passed_on(&fresh(), asked).messages.to_vec()
 }
 
 fn system(text: &str) -> Message {
@@ -526,7 +529,7 @@ fn dur_8_rule_and_data_stand_behind_the_leading_system_messages_and_nothing_else
         let mut asked = request(Arc::from([]), nothing);
         asked.messages = Arc::new(thread.clone().into());
         let before = asked.messages.clone();
-        let after = passed_on(&part(), asked).messages;
+        let after = passed_on(&fresh(), asked).messages;
         assert!(Arc::ptr_eq(&before, &after), "the same transcript");
     }
     let all = told(
@@ -708,7 +711,7 @@ fn dur_12_skills_are_told_with_their_paths_and_never_with_their_bodies() {
 #[test]
 fn a_thread_without_delegations_skills_and_summary_costs_and_changes_nothing() {
     let facts = began_after("R", None);
-    let part = part();
+    let part = fresh();
     let mut stage = Stage::new(vec![
         human("h", json!({})),
         ai("a", json!([call("bash", "c1")])),
