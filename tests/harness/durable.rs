@@ -355,13 +355,8 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
             && text.contains("look at the sky")
             && !text.contains("BODY of the skill")
     );
-    assert_eq!(
-        told.requests[0]["system"]
-            .as_str()
-            .unwrap()
-            .contains("durable_context_data"),
-        false
-    );
+    let system = told.requests[0]["system"].as_str().unwrap();
+    assert!(!system.contains("durable_context_data"));
 
     // Each call to the host has a key of its own, although the thread became short again.
     let mut keys = told.keys.clone();

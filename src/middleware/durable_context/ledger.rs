@@ -230,8 +230,8 @@ impl<'a> Draft<'a> {
         fn said<'a>(entry: &'a Entry, name: &str) -> Option<&'a Value> {
             entry.get(name).filter(|value| !value.is_null())
         }
-        let differs = |name: &&str| said(stored, name) != said(&self.entry, name);
-        COMPARED.iter().any(|name| differs(&name))
+        let mut names = COMPARED.iter();
+        names.any(|name| said(stored, name) != said(&self.entry, name))
     }
 }
 
