@@ -33,6 +33,13 @@ pub enum Warning {
     SkillSkipped,
     /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
     SkillFlawed,
+    /// A custom agent's list of skills names one that there is not.
+    SkillUnknown,
+    /// The skills could not be looked up while an agent ran; none is activated, no secrets are bound, and tools are restricted
+    /// where skills are active (MW-SKA-6, MW-STP-2).
+    SkillsUnreadable,
+    /// An active skill needs secrets that the request did not bring (MW-SKA-6).
+    SkillSecretsMissing,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
     /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
@@ -68,6 +75,9 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::SkillFlawed => "skill_flawed",
+            Warning::SkillUnknown => "skill_unknown",
+            Warning::SkillsUnreadable => "skills_unreadable",
+            Warning::SkillSecretsMissing => "skill_secrets_missing",
             Warning::AgentUnreadable => "agent_unreadable",
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",

@@ -24,9 +24,11 @@ mod machine;
 mod model_choice;
 mod prompt;
 mod retry;
+mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod skill_runs;
 mod summaries;
 
 use support::{host, parts};
