@@ -36,7 +36,7 @@ use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::ToolOutputConfig;
 use crate::protocol::warning::Warning;
 use crate::state::channels::Channel;
-use crate::state::update::{StateUpdate, Write};
+use crate::state::update::Write;
 
 /// What the thread's message of a failure begins with, besides what the tool says.
 const FAILURE_PREFIX: usize = "Error: ".len();
