@@ -15,7 +15,7 @@ mod hard_stop;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
-mod message_marks;
+pub(crate) mod message_marks;
 pub mod model_length;
 mod remembered;
 mod reply;
@@ -37,7 +37,7 @@ pub mod token_usage;
 pub mod tool_error_handling;
 mod tool_result_class;
 pub mod tool_result_sanitization;
-mod user_message;
+pub(crate) mod user_message;
 
 use std::sync::Arc;
 

@@ -86,6 +86,9 @@ pub const BLOCKED_TAGS: &[&str] = &[
     // What a model that writes a summary is shown.
     "existing_summary",
     "new_messages",
+    // What a model that judges a goal is shown.
+    "goal_objective",
+    "goal_evidence",
 ];
 
 /// For each first letter, the places in [`BLOCKED_TAGS`] of the names that begin with it.
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn san_2_the_blocked_names_are_these_many_and_differ() {
-        assert_eq!(BLOCKED_TAGS.len(), 42 + 12);
+        assert_eq!(BLOCKED_TAGS.len(), 42 + 14);
         for (place, name) in BLOCKED_TAGS.iter().enumerate() {
             assert!(
                 !BLOCKED_TAGS[..place].contains(name),

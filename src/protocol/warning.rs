@@ -45,6 +45,10 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// Nobody could judge whether a goal is reached; the run ends as it would without one (GOAL-15).
+    GoalEvaluationFailed,
+    /// What came of a goal could not be stored; the run ends as it would without one.
+    GoalNotStored,
 }
 
 impl Warning {
@@ -72,6 +76,8 @@ impl Warning {
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::GoalEvaluationFailed => "goal_evaluation_failed",
+            Warning::GoalNotStored => "goal_not_stored",
         }
     }
 }

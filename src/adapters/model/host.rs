@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::adapters::host_tool::DEFAULT_DEADLINE;
 use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::model::{
-    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, ToolChoice, Usage,
+    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Purpose,
+    ToolChoice, Usage,
 };
 use crate::protocol::config::HostModelConfig;
 use crate::protocol::decode::{from_value, wrong_type};
@@ -51,7 +53,6 @@ impl ModelProvider for HostModel {
         request: &ModelRequest,
         sink: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
-        let turn = request.messages.len();
         let opened = request.run.host.open(HostCall {
             kind: HostCallKind::Model,
             name: self.name.clone(),
@@ -59,7 +60,12 @@ impl ModelProvider for HostModel {
             deadline: self.deadline,
             tool_call_id: None,
             // The same for every attempt: a host that has answered already may answer with that.
-            idempotency_key: format!("{}/model/{turn}{}", request.run.run_id, self.place),
+            idempotency_key: format!(
+                "{}/{}{}",
+                request.run.run_id,
+                piece_of_work(request),
+                self.place
+            ),
         });
         let mut handle = match opened {
             Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
@@ -93,6 +99,22 @@ impl ModelProvider for HostModel {
             }
         }
     }
+}
+
+/// What tells this request from the others of its run: a turn by its place in the transcript. A question beside the turns has
+/// none, so it is told by what it asks.
+fn piece_of_work(request: &ModelRequest) -> String {
+    if request.purpose == Purpose::Lead {
+        return format!("model/{}", request.messages.len());
+    }
+    let mut hash = Sha256::new();
+    for message in request.messages.iter() {
+        hash.update(message.json());
+        hash.update([0]);
+    }
+    let hash = hash.finalize();
+    let short: String = hash[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("question/{short}")
 }
 
 /// The `args` of a model call: `{"system","messages","tools","tool_choice"}`, messages in canonical form.
