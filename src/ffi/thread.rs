@@ -125,8 +125,8 @@ pub unsafe extern "C" fn fawn_thread_history(
 ///
 /// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_OUT_OF_RANGE for an objective that is blank or too long; the
 /// FAWN_ERR_JSON_* and option errors; FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. For set and clear also FAWN_ERR_THREAD_BUSY
-/// while a run is in flight, FAWN_ERR_CONFLICT if another checkpoint was expected, FAWN_ERR_THREAD_STALE; get may be called
-/// while a run is in flight.
+/// while a run is in flight, FAWN_ERR_CONFLICT if another checkpoint was expected (FAWN_ERR_UNKNOWN_CHECKPOINT if what was
+/// expected is no checkpoint's id), FAWN_ERR_THREAD_STALE; get may be called while a run is in flight.
 #[unsafe(no_mangle)]
 #[must_use]
 pub unsafe extern "C" fn fawn_thread_goal(

@@ -25,7 +25,7 @@ impl OpenThread {
     ///
     /// # Errors
     /// Those of decoding; `OutOfRange` for an objective that is none; for writes also `ThreadBusy` while a run is in flight,
-    /// `Conflict` when another checkpoint was expected, and those of the store.
+    /// `Conflict` when another checkpoint was expected, `UnknownCheckpoint` for an id that is none, and those of the store.
     pub fn goal(&self, json: &str) -> Result<String, Error> {
         let op = match GoalOp::decode(parse(json)?)? {
             GoalOp::Command { argument, write } => match command(&argument) {
