@@ -48,6 +48,7 @@ pub struct GoalWrite {
     pub expected_checkpoint_id: Option<String>,
     /// Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 255))]
     pub as_node: Option<String>,
 }
 
