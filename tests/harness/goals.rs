@@ -56,13 +56,15 @@ fn unmet() -> Judgement {
     verdict(false, "goal_not_met_yet")
 }
 
+/// Who asked what, in order.
+type Asked = Arc<Mutex<Vec<(Purpose, Vec<Message>)>>>;
 type During = Box<dyn Fn(usize) + Send + Sync>;
 
 /// Answers turns and judgements from two lists.
 struct GoalModel {
     turns: Mutex<VecDeque<ModelReply>>,
     judgements: Mutex<VecDeque<Judgement>>,
-    asked: Arc<Mutex<Vec<(Purpose, Vec<Message>)>>>,
+    asked: Asked,
     judged: AtomicUsize,
     /// Runs while a judgement is on its way, with its number.
     during: During,
@@ -186,7 +188,7 @@ struct Stage {
     agent: Assembly,
     thread: Thread,
     queue: Queue,
-    asked: Arc<Mutex<Vec<(Purpose, Vec<Message>)>>>,
+    asked: Asked,
 }
 
 fn replies(texts: &[&str]) -> Vec<ModelReply> {
