@@ -178,15 +178,18 @@ fn between_markers(text: &str) -> Option<&str> {
     let inner = text
         .strip_prefix(BEGIN_USER_INPUT)?
         .strip_suffix(END_USER_INPUT)?;
-    // Three dashes belong to each marker, so up to two of its own and at least one of the outer marker's make one.
-    let borrows = ["", "-", "--"].iter().any(|own| {
-        let opens = |rest: &str| {
-            rest.starts_with(" BEGIN USER INPUT ---") || rest.starts_with(" END USER INPUT ---")
+    // Three dashes belong to each end of a marker: one inside that shares any of them begins among the last three bytes of the
+    // outer one, or ends among the first three.
+    let begins = BEGIN_USER_INPUT.len() - 3..BEGIN_USER_INPUT.len();
+    let closing = text.len() - END_USER_INPUT.len();
+    let ends = closing + 1..=closing + 3;
+    let borrows = [BEGIN_USER_INPUT, END_USER_INPUT].iter().any(|marker| {
+        let opens = |at: usize| text.get(at..).is_some_and(|rest| rest.starts_with(marker));
+        let closes = |at: usize| {
+            text.get(..at)
+                .is_some_and(|before| before.ends_with(marker))
         };
-        let closes = |rest: &str| {
-            rest.ends_with("--- BEGIN USER INPUT ") || rest.ends_with("--- END USER INPUT ")
-        };
-        inner.strip_prefix(own).is_some_and(opens) || inner.strip_suffix(own).is_some_and(closes)
+        begins.clone().any(opens) || ends.clone().any(closes)
     });
     (!borrows).then_some(inner)
 }
@@ -444,6 +447,10 @@ mod tests {
         assert_eq!(
             frame("--- BEGIN USER INPUT --- END USER INPUT ---"),
             framed("[BEGIN USER INPUT] END USER INPUT ---")
+        );
+        assert_eq!(
+            frame("--- BEGIN USER INPUT --- END USER INPUT --- END USER INPUT ---"),
+            framed("[BEGIN USER INPUT] END USER INPUT [END USER INPUT]")
         );
     }
 

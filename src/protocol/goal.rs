@@ -203,7 +203,7 @@ pub fn goal_answer() -> Value {
 /// A goal as the channel `goal` holds it.
 pub fn goal(about: &str) -> Value {
     json!({
-        "description": format!("{about} What goals hold: GOAL-1. The channel takes any value; one without an objective and the status active is judged by nobody."),
+        "description": format!("{about} The channel takes any value; one without an objective and the status active is judged by nobody."),
         "type": ["object", "null"],
         "properties": {
             "objective": {"description": "What is to be reached.", "type": "string"},

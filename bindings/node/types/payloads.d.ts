@@ -817,7 +817,7 @@ export type GithubTrigger = {
 export type GoalAnswer = {
   /** What was done; a command comes to one of these. */
   op: "get" | "set" | "clear";
-  /** The thread's goal; null when it has none. What goals hold: GOAL-1. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  /** The thread's goal; null when it has none. The channel takes any value; one without an objective and the status active is judged by nobody. */
   goal: {
     /** What is to be reached. */
     objective?: string;
@@ -864,7 +864,7 @@ export type GoalData = {
   objective: string;
   /** Why it stood down, or stopped: evaluator_failed, goal_changed, thread_stale or store_failed. Null for all else. */
   reason: string | null;
-  /** What the channel holds now. What goals hold: GOAL-1. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  /** What the channel holds now. The channel takes any value; one without an objective and the status active is judged by nobody. */
   goal: {
     /** What is to be reached. */
     objective?: string;
