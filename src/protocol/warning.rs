@@ -64,6 +64,10 @@ pub enum Warning {
     NoVerdict,
     /// A skill's file was read, and nothing marks the result as that file: the skill is not noted as read (MW-DUR-7).
     SkillReadUnmarked,
+    /// Nobody could judge whether a goal is reached; the run ends as it would without one (GOAL-15).
+    GoalEvaluationFailed,
+    /// What came of a goal could not be stored; the run ends as it would without one.
+    GoalNotStored,
 }
 
 impl Warning {
@@ -100,6 +104,8 @@ impl Warning {
             Warning::OutputNotStored => "output_not_stored",
             Warning::NoVerdict => "no_verdict",
             Warning::SkillReadUnmarked => "skill_read_unmarked",
+            Warning::GoalEvaluationFailed => "goal_evaluation_failed",
+            Warning::GoalNotStored => "goal_not_stored",
         }
     }
 }

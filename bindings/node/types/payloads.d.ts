@@ -712,6 +712,7 @@ export type EventObject =
   | UpdateEvent
   | ValuesEvent
   | CheckpointEvent
+  | GoalEvent
   | HostCallEvent
   | HostCallCancelledEvent
   | CustomEvent
@@ -821,6 +822,163 @@ export type GithubTrigger = {
   allow_authors?: string[];
   /** The login that counts as its mention. Blank counts as none. Default: the agent's `bot_login`. */
   mention_login?: string | null;
+  [yours: `x-${string}`]: unknown;
+};
+
+/** Answer of fawn_thread_goal. */
+export type GoalAnswer = {
+  /** What was done; a command comes to one of these. */
+  op: "get" | "set" | "clear";
+  /** The thread's goal; null when it has none. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  goal: {
+    /** What is to be reached. */
+    objective?: string;
+    /** Always active. */
+    status?: string;
+    /** When it was set; tells it from another of the same words. */
+    created_at?: string;
+    /** When it was set or judged last. */
+    updated_at?: string;
+    /** Turns that runs have added for it. */
+    continuation_count?: number;
+    max_continuations?: number;
+    /** Judgements in a row that saw no progress. */
+    no_progress_count?: number;
+    max_no_progress_continuations?: number;
+    /** The last judgement; absent before the first. */
+    last_evaluation?: {
+      satisfied?: boolean;
+      /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+      blocker?: string;
+      reason?: string;
+      evidence_summary?: string;
+      run_id?: string;
+      evaluated_at?: string;
+      /** Equal for two judgements between which nothing moved. */
+      progress_key?: string;
+      /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+      stand_down_reason?: string;
+      /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+      relied_on_assumption?: boolean;
+    } | null;
+  } | null;
+  /** The newest checkpoint: of a write that changed something, the one that it made. */
+  checkpoint_id: string | null;
+  /** Of that checkpoint. */
+  step: number | null;
+};
+
+/** The goal of the thread is judged after a turn of the run: that it begins, and what came of it. */
+export type GoalData = {
+  /** evaluating: a judgement begins. satisfied: the goal is reached, and gone. continuing: the run adds a turn. stood_down: the run ends although the goal is not reached. stopped: nothing was judged or kept. */
+  status: "evaluating" | "satisfied" | "continuing" | "stood_down" | "stopped" | (string & {});
+  /** Of the goal that was judged. */
+  objective: string;
+  /** Why it stood down, or stopped: evaluator_failed, goal_changed, thread_stale or store_failed. Null for all else. */
+  reason: string | null;
+  /** What the channel holds now. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  goal: {
+    /** What is to be reached. */
+    objective?: string;
+    /** Always active. */
+    status?: string;
+    /** When it was set; tells it from another of the same words. */
+    created_at?: string;
+    /** When it was set or judged last. */
+    updated_at?: string;
+    /** Turns that runs have added for it. */
+    continuation_count?: number;
+    max_continuations?: number;
+    /** Judgements in a row that saw no progress. */
+    no_progress_count?: number;
+    max_no_progress_continuations?: number;
+    /** The last judgement; absent before the first. */
+    last_evaluation?: {
+      satisfied?: boolean;
+      /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+      blocker?: string;
+      reason?: string;
+      evidence_summary?: string;
+      run_id?: string;
+      evaluated_at?: string;
+      /** Equal for two judgements between which nothing moved. */
+      progress_key?: string;
+      /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+      stand_down_reason?: string;
+      /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+      relied_on_assumption?: boolean;
+    } | null;
+  } | null;
+  /** The judgement; null before there is one. */
+  evaluation: {
+    satisfied?: boolean;
+    /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+    blocker?: string;
+    reason?: string;
+    evidence_summary?: string;
+    run_id?: string;
+    evaluated_at?: string;
+    /** Equal for two judgements between which nothing moved. */
+    progress_key?: string;
+    /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+    stand_down_reason?: string;
+    /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+    relied_on_assumption?: boolean;
+  } | null;
+  /** Tokens of the judgement, which are no part of the run's usage; null when none were told. */
+  usage: Record<string, unknown> | null;
+};
+
+/** The goal of the thread is judged after a turn of the run: that it begins, and what came of it. */
+export type GoalEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "goal";
+  /** When. */
+  at: string;
+  data: GoalData;
+};
+
+/** Input of fawn_thread_goal. */
+export type GoalOp = {
+  op: "get";
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "set";
+  /** What is to be reached: 1 to 4000 characters, once runs of white space are single spaces. */
+  objective: string;
+  /** How many turns a run may add on its own before it gives up: 0 to 8, numbers beyond are moved there. Default 8. */
+  max_continuations?: number | null;
+  /** How many judgements in a row may see no progress before a run gives up; negative numbers are 0. Default 2. */
+  max_no_progress_continuations?: number | null;
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "clear";
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "command";
+  /** Blank: get. clear, reset or off, in any case: clear. Anything else: set, with this as the objective. */
+  argument: string;
+  /** How many turns a run may add on its own before it gives up: 0 to 8, numbers beyond are moved there. Default 8. */
+  max_continuations?: number | null;
+  /** How many judgements in a row may see no progress before a run gives up; negative numbers are 0. Default 2. */
+  max_no_progress_continuations?: number | null;
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
   [yours: `x-${string}`]: unknown;
 };
 
