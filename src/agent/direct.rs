@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::middleware::{self, Middleware};
+use crate::middleware::{self, Middleware, guardrail_provider};
 use crate::protocol::assembly::{
     DirectConfig, ExtraMiddleware, Feature, Features, MiddlewareConfig,
 };
@@ -42,7 +42,7 @@ const DIRECT: &[(&str, Switch)] = &[
     ),
     ("dangling_tool_call", Switch::Always),
     (
-        "guardrail",
+        guardrail_provider::NAME,
         Switch::Feature(
             "guardrail",
             |f| f.guardrail.as_ref(),

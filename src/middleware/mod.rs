@@ -11,16 +11,20 @@ pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
+pub mod guardrail_provider;
+mod guardrail_record;
 mod hard_stop;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
 mod message_marks;
 pub mod model_length;
+mod refusal;
 mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
+pub mod sandbox_audit;
 #[cfg(test)]
 mod stage;
 pub mod subagent_limit;
@@ -35,6 +39,7 @@ pub mod todo;
 pub mod token_budget;
 pub mod token_usage;
 pub mod tool_error_handling;
+pub mod tool_progress;
 mod tool_result_class;
 pub mod tool_result_sanitization;
 mod user_message;
@@ -48,11 +53,13 @@ use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
 use dynamic_context::{DynamicContext, DynamicContextConfig};
+use guardrail_provider::Guardrail;
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use model_length::ModelLength;
 use safety_finish_reason::SafetyFinishReason;
+use sandbox_audit::SandboxAudit;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
@@ -62,16 +69,19 @@ use todo::Todo;
 use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_progress::ToolProgress;
 use tool_result_sanitization::ToolResultSanitization;
 
 use crate::ports::BoxFuture;
+use crate::ports::authorization::Principal;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, Feature as _, GuardrailsConfig, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    ToolProgressConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -134,6 +144,41 @@ pub const CHAIN: &[Place] = &[
         name: "guardrail",
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
         outright: None,
+    },
+    // Inside of the authorization: what that denies, nobody else is asked about (MW-GRD-4).
+    Place {
+        name: guardrail_provider::NAME,
+        lead: |inputs| {
+            let section = &inputs.app.guardrails;
+            let guardrail = Guardrail::of_section(section, inputs.principal.take());
+            let guardrail = guardrail.map_err(|error| error.below("/guardrails"))?;
+            guardrail.map_or(Ok(None), there)
+        },
+        outright: Some(guardrail_of_settings),
+    },
+    // After those who know the caller: what a command says counts for everybody.
+    Place {
+        name: "sandbox_audit",
+        lead: |_| there(SandboxAudit),
+        outright: Some(|settings| plain(settings, || SandboxAudit)),
+    },
+    // Next to the classes that it reads (MC-4).
+    Place {
+        name: "tool_progress",
+        lead: |inputs| {
+            let section = &inputs.app.tool_progress;
+            let on = section
+                .is_enabled()
+                .then(|| ToolProgress::new(section.clone()));
+            on.map_or(Ok(None), there)
+        },
+        // Whoever names it wants it.
+        outright: Some(|mut settings| {
+            settings.entry("enabled").or_insert(Value::Bool(true));
+            let config: ToolProgressConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolProgress::new(config))
+        }),
     },
     // Classifies what the tool itself did, before anything outside changes it.
     Place {
@@ -327,6 +372,17 @@ fn made(middleware: impl Middleware) -> Result<Arc<dyn Middleware>, Error> {
     Ok(Arc::new(middleware))
 }
 
+/// The guardrail of an agent that names it. Whoever names it wants it, and there is none that asks nobody.
+fn guardrail_of_settings(mut settings: Map<String, Value>) -> Result<Arc<dyn Middleware>, Error> {
+    settings.insert("enabled".to_owned(), Value::Bool(true));
+    let section: GuardrailsConfig = from_value(Value::Object(settings))?;
+    let nobody = "nothing says who is asked";
+    match Guardrail::of_section(&section, None)? {
+        Some(guardrail) => made(guardrail),
+        None => Err(Error::at(ErrorCode::MissingMember, "/provider", nobody)),
+    }
+}
+
 /// Makes a middleware that takes no settings.
 fn plain<M: Middleware>(
     settings: Map<String, Value>,
@@ -350,9 +406,7 @@ const NOT_YET: &[&str] = &[
     "uploads",
     "sandbox",
     "llm_error_handling",
-    "sandbox_audit",
     "read_before_write",
-    "tool_progress",
     "skill_activation",
     "skill_tool_policy",
     "durable_context",
@@ -372,6 +426,8 @@ pub struct ChainInputs<'a> {
     pub deferred: Option<DeferredTools>,
     /// The second layer of authorization, if it is on.
     pub gate: Option<AuthorizationGate>,
+    /// For whom the agent works; without it, the context of a run says.
+    pub principal: Option<Principal>,
     /// Whether the agent keeps a plan.
     pub plan_mode: bool,
     /// The right to touch memory, if the agent has any.
@@ -393,6 +449,7 @@ impl<'a> ChainInputs<'a> {
             tools: &[],
             deferred: None,
             gate: None,
+            principal: None,
             plan_mode: false,
             memory: None,
             summary_models: None,
@@ -466,6 +523,22 @@ pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> 
                 ),
             ))
         }
+    }
+}
+
+/// Checks what the order of a chain must hold whoever made it (MC-4).
+///
+/// # Errors
+/// `AssemblyInvalid` at the middleware that stands wrong.
+pub fn check_order(chain: &[Arc<dyn Middleware>]) -> Result<(), Error> {
+    let place = |name: &str| chain.iter().position(|part| part.name() == name);
+    match (place("tool_error_handling"), place("tool_progress")) {
+        (Some(outer), Some(inner)) if outer < inner => Err(Error::at(
+            ErrorCode::AssemblyInvalid,
+            format!("/middleware/{inner}"),
+            "\"tool_progress\" reads what \"tool_error_handling\" says of results, so it must stand outside of it",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -712,6 +785,11 @@ pub trait Middleware: Send + Sync + 'static {
     /// copied.
     fn reads(&self) -> &[Channel] {
         &[]
+    }
+
+    /// Whether it asks the host, so that a run needs a queue.
+    fn needs_host(&self) -> bool {
+        false
     }
 
     /// Tools that it brings; they are bound after those of the agent (AD-13).

@@ -17,6 +17,8 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Say whether a tool call may be made.
+    Guardrail,
 }
 
 impl HostCallKind {
@@ -25,6 +27,7 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Guardrail => "guardrail",
         }
     }
 }
@@ -34,11 +37,11 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool or of the model.
+    /// Name of the tool, the model or the guardrail.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
-    /// The call of the model that this answers, when it is a tool's.
+    /// The call of the model that this is about, when it is a tool's or a guardrail's.
     pub tool_call_id: Option<String>,
     /// How long the host has.
     pub deadline: Duration,
@@ -87,6 +90,10 @@ pub trait HostCalls: Send + Sync + 'static {
     /// Passes on what a tool emits while it runs, as a `custom` event. A future to await before the next when the listener
     /// is behind; `None` when there is room.
     fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>>;
+    /// The time, as events have it; the beginning of time where no clock is there, in tests.
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
+    }
 }
 
 /// What an adapter does when the runtime goes down, which the code `Closed` says: the run is being cancelled, and whatever the

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod authorization;
 pub mod checkpoint;
 pub mod clock;
+pub mod guardrail;
 pub mod host;
 pub mod memory_policy;
 pub mod model;

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value};
+
 use crate::protocol::run::StopReason;
 use crate::protocol::warning::{Warning, Warnings};
 
@@ -37,7 +39,17 @@ impl RunSignals {
 
     /// Warns the host. `message` holds no secrets.
     pub fn warn(&self, warning: Warning, message: impl Into<String>) {
-        locked(&self.warnings).add(warning, message);
+        self.warn_with(warning, message, Map::new());
+    }
+
+    /// Warns the host, with a record for its programs: names, ids and codes, nothing secret.
+    pub fn warn_with(
+        &self,
+        warning: Warning,
+        message: impl Into<String>,
+        details: Map<String, Value>,
+    ) {
+        locked(&self.warnings).add_with(warning, message, details);
         self.has_warnings.store(true, Ordering::Release);
     }
 

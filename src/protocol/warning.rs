@@ -1,5 +1,7 @@
 //! Warnings: what went otherwise than asked for, without being an error. They reach the host as `log` events.
 
+use serde_json::{Map, Value};
+
 /// What a warning is about; its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
@@ -45,6 +47,14 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// A guardrail denied a call; it was not made (MW-GRD-3).
+    GuardrailDenied,
+    /// A guardrail could not be asked about a call: what follows is up to the configuration's `fail_closed` (MW-GRD-2).
+    GuardrailFailed,
+    /// A shell command is dangerous or no command at all; it was not run (MW-AUD-1).
+    CommandRefused,
+    /// A shell command is risky; it was run (MW-AUD-4).
+    CommandRisky,
 }
 
 impl Warning {
@@ -72,13 +82,28 @@ impl Warning {
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::GuardrailDenied => "guardrail_denied",
+            Warning::GuardrailFailed => "guardrail_failed",
+            Warning::CommandRefused => "command_refused",
+            Warning::CommandRisky => "command_risky",
         }
     }
 }
 
 /// Warnings that came up while something was made, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Warnings(Vec<(Warning, String)>);
+pub struct Warnings(Vec<WarningEntry>);
+
+/// One warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarningEntry {
+    /// What it is about.
+    pub warning: Warning,
+    /// For a person.
+    pub message: String,
+    /// For a program: what a record of a decision holds. Names, ids and codes; nothing secret.
+    pub details: Map<String, Value>,
+}
 
 impl Warnings {
     /// None yet.
@@ -88,7 +113,21 @@ impl Warnings {
 
     /// Adds one. `message` holds no secrets.
     pub fn add(&mut self, warning: Warning, message: impl Into<String>) {
-        self.0.push((warning, message.into()));
+        self.add_with(warning, message, Map::new());
+    }
+
+    /// Adds one with what a program may want to know.
+    pub fn add_with(
+        &mut self,
+        warning: Warning,
+        message: impl Into<String>,
+        details: Map<String, Value>,
+    ) {
+        self.0.push(WarningEntry {
+            warning,
+            message: message.into(),
+            details,
+        });
     }
 
     /// Adds those of another list.
@@ -98,9 +137,12 @@ impl Warnings {
 
     /// The warnings.
     pub fn iter(&self) -> impl Iterator<Item = (Warning, &str)> {
-        self.0
-            .iter()
-            .map(|(warning, message)| (*warning, &**message))
+        self.0.iter().map(|entry| (entry.warning, &*entry.message))
+    }
+
+    /// The warnings with all that is known of them.
+    pub fn entries(&self) -> &[WarningEntry] {
+        &self.0
     }
 
     /// How many there are.

@@ -15,6 +15,7 @@ use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
+use crate::middleware::guardrail_provider;
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
@@ -129,8 +130,13 @@ impl Calls {
         let Some(slot) = self.find(id)? else {
             return Ok(Answer::Gone);
         };
-        if slot.kind == HostCallKind::Model {
-            check_delta(&value)?;
+        match slot.kind {
+            HostCallKind::Model => check_delta(&value)?,
+            HostCallKind::Tool => {}
+            HostCallKind::Guardrail => {
+                let text = "a guardrail answers at once and in one piece";
+                return Err(Error::new(ErrorCode::Unsupported, text));
+            }
         }
         let waker = {
             let mut state = lock(&slot.state);
@@ -167,6 +173,7 @@ impl Calls {
             let checked = match slot.kind {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
+                HostCallKind::Guardrail => guardrail_provider::check_answer(value),
             };
             checked.map_err(|error| error.below("/ok"))?;
         }

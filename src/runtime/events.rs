@@ -17,7 +17,7 @@ use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::protocol::time::Timestamp;
-use crate::protocol::warning::Warning;
+use crate::protocol::warning::{Warning, WarningEntry};
 use crate::state::update::{StateUpdate, Write};
 
 /// Which kinds of events a run sends besides control events.
@@ -291,6 +291,11 @@ impl RunEvents {
     /// Warns whoever subscribed to `log` of something about this run.
     pub fn warn(&self, warning: Warning, message: impl FnOnce() -> String) {
         self.logs.warn(&self.run, warning, message);
+    }
+
+    /// The same of a warning that is made already.
+    pub fn warned(&self, entry: &WarningEntry) {
+        self.logs.warned(&self.run, entry);
     }
 
     fn json(&self, kind: &'static str, weight: Weight, data: impl FnOnce() -> String) {

@@ -30,6 +30,7 @@ use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
+use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
 use crate::state::Overlay;
 use crate::state::update::StateUpdate;
@@ -127,8 +128,8 @@ impl RunTask {
             });
             inject::point("runtime");
             if let Some(warnings) = self.shared.signals.take_warnings() {
-                for (warning, message) in warnings.iter() {
-                    self.events.warn(warning, || message.to_owned());
+                for entry in warnings.entries() {
+                    self.events.warned(entry);
                 }
             }
             match step {
@@ -394,6 +395,10 @@ impl HostCalls for RunHost {
         self.events.custom(call_id, &value);
         let wait = self.events.queue()?.pressure()?;
         Some(Box::pin(wait))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.events.now()
     }
 }
 

@@ -153,10 +153,10 @@ pub const EVENT_TYPES: &[EventType] = &[
             object(
                 json!({
                     "call_id": {"description": "For fawn_call_emit and fawn_call_finish.", "type": "integer", "minimum": 1},
-                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model"]}, {"type": "string"}]},
-                    "name": {"description": "The tool or the model.", "type": "string"},
+                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "guardrail"]}, {"type": "string"}]},
+                    "name": {"description": "The tool, the model or the guardrail.", "type": "string"},
                     "args": {
-                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice.",
+                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A guardrail: the call that it is asked about (schema guardrail_request).",
                         "type": "object",
                     },
                     "tool_call_id": {"description": "The model's id of a tool call.", "type": ["string", "null"]},
@@ -222,10 +222,11 @@ pub const EVENT_TYPES: &[EventType] = &[
                     "level": {"anyOf": [{"const": "warning"}, {"type": "string"}]},
                     "code": {"description": "Stable, for programs.", "type": "string"},
                     "message": {"description": "For a person.", "type": "string"},
+                    "details": {"description": "The record of a decision, such as a guardrail's: names, ids and codes.", "type": "object"},
                     "run_id": {"description": "The run that it is about.", "type": "string"},
                     "thread_id": {"description": "The thread of that run.", "type": "string"},
                 }),
-                &["run_id", "thread_id"],
+                &["details", "run_id", "thread_id"],
             )
         },
     },
