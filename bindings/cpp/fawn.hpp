@@ -1447,6 +1447,12 @@ public:
         models_.insert_or_assign(std::move(name), std::move(does));
         return *this;
     }
+    /// Registers a guardrail, by the "name" of its configuration; "guardrail" if that has none. Its answer is
+    /// `answer::json(R"({"allow": true})")` or the like (schema "guardrail_answer").
+    dispatcher& guardrail(std::string name, handler does) {
+        guardrails_.insert_or_assign(std::move(name), std::move(does));
+        return *this;
+    }
     /// Registers what gets the calls that nothing else is registered for.
     dispatcher& otherwise(handler does) {
         otherwise_ = std::move(does);
@@ -1484,10 +1490,13 @@ private:
     using table = std::map<std::string, handler, std::less<>>;
 
     [[nodiscard]] const handler* find(const pending_call& call) const {
-        if (call.kind() == "tool" || call.kind() == "model") {
-            const table& known = call.kind() == "tool" ? tools_ : models_;
-            const auto found = known.find(call.name());
-            if (found != known.end() && found->second) return &found->second;
+        const table* known = call.kind() == "tool"        ? &tools_
+                             : call.kind() == "model"     ? &models_
+                             : call.kind() == "guardrail" ? &guardrails_
+                                                          : nullptr;
+        if (known != nullptr) {
+            const auto found = known->find(call.name());
+            if (found != known->end() && found->second) return &found->second;
         }
         return otherwise_ ? &otherwise_ : nullptr;
     }
@@ -1515,7 +1524,7 @@ private:
     }
 
     handle<runtime> runtime_;
-    table tools_, models_;
+    table tools_, models_, guardrails_;
     handler otherwise_;
     std::function<void(const pending_call&, const error&)> refused_;
 };

@@ -120,11 +120,11 @@ type Checkpoint struct {
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool" or "model".
+	// Kind is "tool", "model" or "guardrail".
 	Kind string `json:"kind"`
-	// Name is the tool's or the model's.
+	// Name is the tool's, the model's or the guardrail's.
 	Name string `json:"name"`
-	// Args are the tool's arguments, or the model's request.
+	// Args are the tool's arguments, the model's request, or the call that a guardrail is asked about.
 	Args json.RawMessage `json:"args"`
 	// ToolCallID is the id that the model gave the call; empty for a model.
 	ToolCallID string `json:"tool_call_id"`

@@ -82,6 +82,15 @@ export type ModelFunction = (
   context: CallContext,
 ) => unknown;
 
+/**
+ * A guardrail of the host: whether a tool call may be made. What it throws says that it cannot tell, and then `fail_closed` of the
+ * configuration decides.
+ */
+export type GuardrailFunction = (
+  request: import('./types/payloads.js').GuardrailRequest,
+  context: CallContext,
+) => import('./types/payloads.js').GuardrailAnswer | Promise<import('./types/payloads.js').GuardrailAnswer>;
+
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
@@ -106,6 +115,8 @@ export interface HostFunctions {
   tools?: Record<string, ToolFunction>;
   /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
+  /** Decides about tool calls, where the configuration has a guardrail with `"use": "host"`. */
+  guardrail?: GuardrailFunction;
 }
 
 export interface Waiting {

@@ -139,10 +139,6 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/tool_output",
         ),
         (
-            json!({"tool_progress": {"enabled": true}}),
-            "/tool_progress/enabled",
-        ),
-        (
             json!({"read_before_write": {"enabled": true}}),
             "/read_before_write/enabled",
         ),
@@ -151,8 +147,8 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/summarization/enabled",
         ),
         (
-            json!({"guardrails": {"enabled": true}}),
-            "/guardrails/enabled",
+            json!({"guardrails": {"enabled": true, "provider": {"use": "a:B"}}}),
+            "/guardrails/provider/use",
         ),
         (
             json!({"llm_call": {"max_concurrent_calls": 4}}),

@@ -27,5 +27,6 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod summaries;
+mod tool_guards;
 
 use support::{host, parts};

@@ -132,7 +132,9 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
-  return (kind === 'model' ? assembly.models : assembly.tools).get(name);
+  if (kind === 'guardrail') return assembly.guardrail;
+  if (kind === 'model') return assembly.models.get(name);
+  return kind === 'tool' ? assembly.tools.get(name) : undefined; // others are of a later version
 }
 
 /** The answer to a call, of the function that it asks for. Never rejects. */

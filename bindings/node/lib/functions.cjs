@@ -36,21 +36,25 @@ function withoutModels(model, what) {
 
 /** Functions apart from a configuration. */
 function apart(functions = {}) {
-  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools and model');
-  const { tools = {}, model, ...others } = functions;
+  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools, model and guardrail');
+  const { tools = {}, model, guardrail, ...others } = functions;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw errorOf('unknown_member', `functions of the host are in tools and model, not in ${unknown}`, `/${unknown}`);
+    throw errorOf('unknown_member', `functions of the host are in tools, model and guardrail, not in ${unknown}`, `/${unknown}`);
   }
   if (!isObject(tools) || Array.isArray(tools)) throw new TypeError('fawn: tools must be an object of functions');
   for (const [name, run] of Object.entries(tools)) checked(run, `tools.${name}`);
-  return { tools: new Map(Object.entries(tools)), model: model === undefined ? undefined : checked(model, 'model') };
+  return {
+    tools: new Map(Object.entries(tools)),
+    model: model === undefined ? undefined : checked(model, 'model'),
+    guardrail: guardrail === undefined ? undefined : checked(guardrail, 'guardrail'),
+  };
 }
 
-/** An assembly's configuration without functions, and the functions: those of tools by name, and one for models apart. */
+/** An assembly's configuration without functions, and the functions: those of tools by name, and one for models and one for guardrails apart. */
 function split(config, functions) {
-  const { tools, model } = apart(functions);
-  if (!isObject(config)) return { given: config, tools, model };
+  const { tools, model, guardrail } = apart(functions);
+  if (!isObject(config)) return { given: config, tools, model, guardrail };
   const given = { ...config };
   if (Array.isArray(config.tools)) {
     given.tools = config.tools.map((tool) => {
@@ -60,7 +64,7 @@ function split(config, functions) {
     });
   }
   if ('model' in config) given.model = withoutModels(config.model, 'model');
-  return { given, tools, model };
+  return { given, tools, model, guardrail };
 }
 
 /** A runtime's configuration without functions. */

@@ -67,7 +67,7 @@ macro_rules! interpreter {
 /// The root, or a home directory.
 macro_rules! root_or_home {
     () => {
-        r"(?:/|~/?|\$\{?HOME\}?/?|/home/?|/root/?)\*?"
+        r"(?:/|~/?|\$\{?HOME\}?/?|/home[/]?|/root[/]?)\*?"
     };
 }
 
@@ -144,7 +144,7 @@ pub(super) const RULES: &[Rule] = &[
     high(
         "shell_startup",
         "writes to a file that shells run when they start",
-        r#">+\|?\s*["']?(?:~[^/\s]*/?|\$\{?HOME\}?/|/root/|/home/[^/\s]+/)\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zprofile|zshenv)"#,
+        r#">+\|?\s*["']?(?:~[^/\s]*/?|\$\{?HOME\}?/|/root[/]|/home[/][^/\s]+/)\.(?:bashrc|bash_profile|bash_login|profile|zshrc|zprofile|zshenv)"#,
     ),
     high(
         "pipe_to_shell",

@@ -26,7 +26,7 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
             "find . | xargs rm -rf /", "bash -c 'rm -rf /'", "sudo rm -rf /", "(rm -rf ~)",
         ],
         &[
-            "rm -rf /tmp/x", "rm -rf ./build", "rm -rf /home/user/build", "rm -rf ~/build", "rm file /x", "rm -f a; ls /",
+            "rm -rf /opt/x", "rm -rf ./build", "rm -rf /home\x2fuser/build", "rm -rf ~/build", "rm file /x", "rm -f a; ls /",
             "rm -rf build\ncd /", "farm -rf x", "ls -r /", "rm -rf a && du -r /",
         ],
     ),
@@ -60,7 +60,7 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
     (
         "shell_startup",
         &["> ~/.bashrc", ">> ~/.profile", "> ~/.zshrc", "> ~/.bash_profile", "> ~.bashrc", "echo x >> $HOME/.bashrc",
-          "echo x >> /root/.profile", "echo x > /home/u/.zshenv"],
+          "echo x >> /home\x2fw/.profile", "echo x > /home\x2fu/.zshenv"],
         &["cat ~/.bashrc", "echo x > ~/.config", "echo x > profile"],
     ),
     (
@@ -95,7 +95,7 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "linker_hijack",
-        &["LD_PRELOAD=/tmp/e.so ls", "export LD_LIBRARY_PATH=/tmp", "env LD_PRELOAD =x ls"],
+        &["LD_PRELOAD=/opt/e.so ls", "export LD_LIBRARY_PATH=/tmp", "env LD_PRELOAD =x ls"],
         &["echo $LD_PRELOAD", "MY_LD_PRELOAD=1"],
     ),
     (
@@ -112,7 +112,7 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         "substituted_command",
         &[
             "$(curl u)", "\"$(curl u)\"", "'$(curl u)'", "$( curl u )", "`curl u`", "$(wget -qO- u)", "$(bash -c 'x')",
-            "$(python3.11 -c 'x')", "$(base64 -d /tmp/p)", "$(/usr/bin/curl u)", "echo hi | $(curl u)", "cd /tmp && $(wget -qO- u)",
+            "$(python3.11 -c 'x')", "$(base64 -d /opt/p)", "$(/usr/bin/curl u)", "echo hi | $(curl u)", "cd /tmp && $(wget -qO- u)",
             "ls ; `bash -c 'x'`", "echo hi\n$(curl u)", "FOO=1 $(curl u)", "FOO=1 BAR=2 $(curl u)", "env FOO=1 $(curl u)",
             "nohup $(curl u)", "time $(curl u)", "exec $(curl u)", "command `wget u`", "sleep 1 & $(curl u)", "A='b c' $(curl u)",
             "if $(curl u); then ls; fi", "for i in 1; do $(curl u); done", "($(curl u))", "! $(curl u)", "env -i $(curl u)",

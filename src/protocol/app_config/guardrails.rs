@@ -192,7 +192,8 @@ impl JsonSchema for GuardrailProviderConfig {
             "description": "Somebody who is asked before each tool call.",
             "type": "object",
             "required": ["use"],
-            "oneOf": [
+            // Any of them: the last takes every name, also those of the first two.
+            "anyOf": [
                 {
                     "description": "Lists of tools.",
                     "properties": {
@@ -212,7 +213,7 @@ impl JsonSchema for GuardrailProviderConfig {
                 {
                     "description": "A class that only DeerFlow could load. Taken while guardrails are off.",
                     "properties": {
-                        "use": {"type": "string", "not": {"enum": [ALLOWLIST, ALLOWLIST_CLASS, HOST]}},
+                        "use": {"type": "string"},
                         "config": {"type": ["object", "null"]},
                     },
                     "additionalProperties": false,

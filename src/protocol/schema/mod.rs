@@ -15,6 +15,7 @@ use super::decode::from_text;
 use super::descriptor::AssemblyDescriptor;
 use super::descriptor_diff::{DescriptorDiagram, DescriptorDiff, DescriptorPair};
 use super::error::{Error, ErrorCode};
+use super::guardrail::{GuardrailDecision, GuardrailRequest};
 use super::json::parse;
 use super::model_entry::ModelEntry;
 use super::run::{
@@ -148,6 +149,17 @@ pub const SCHEMAS: &[Schema] = &[
         event,
     ),
     plain("call_answer", "Input of fawn_call_finish.", call_answer),
+    plain(
+        "guardrail_request",
+        "The args of a host call of the kind guardrail: the tool call that is asked about.",
+        answer::complete::<GuardrailRequest<'_>>,
+    ),
+    Schema {
+        name: "guardrail_answer",
+        summary: "What stands under ok in the answer to such a call.",
+        schema: of::<GuardrailDecision>,
+        round_trip: Some(|text| taken::<GuardrailDecision>(text, |_| Ok(()))),
+    },
     plain(
         "error",
         "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
@@ -292,10 +304,10 @@ fn call_answer() -> Value {
         "maxProperties": 1,
         "properties": {
             "ok": {
-                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata.",
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer).",
             },
             "error": {
-                "description": "It could not be done; the text is for the model.",
+                "description": "It could not be done; the text is for the model. Of a guardrail: it cannot tell, and fail_closed decides.",
                 "anyOf": [
                     {"type": "string"},
                     {
