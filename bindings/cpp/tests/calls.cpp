@@ -97,13 +97,13 @@ void unknown_names(std::string_view config) {
 
 // A guardrail of the host decides whether the tool is called.
 void guardrails(std::string_view config) {
-    std::string guarded(config);
+    std::string guarded(looker);
     const std::string_view tools = R"("tools":)";
     const auto at = guarded.find(tools);
     CHECK(at != std::string::npos);
     guarded.insert(at, R"("middleware":[{"name":"guardrail_provider","provider":{"use":"host","config":{"name":"watch"}}}],)");
     for (const bool allow : {true, false}) {
-        const objects o(guarded, looker);
+        const objects o(config, guarded);
         fawn::dispatcher host(o.runtime);
         host.tool("look", [](fawn::pending_call&) { return "seen"; });
         host.guardrail("watch", [allow](fawn::pending_call& call) {
