@@ -23,6 +23,7 @@ mod machine;
 mod model_choice;
 mod prompt;
 mod retry;
+mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
