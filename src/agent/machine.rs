@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
-use crate::middleware::{EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse};
+use crate::middleware::{
+    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for,
+};
 use crate::ports::checkpoint::Source;
 use crate::ports::host::RunContext;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
@@ -225,6 +227,12 @@ impl RunMachine {
                     Some(_) => Phase::Hooks(Hook::BeforeAgent, 0),
                     None => self.resume_at(state)?,
                 };
+                if matches!(entry, Phase::CallTools) {
+                    // No model call comes before these calls, so what the user had asked for has to be known without.
+                    let view = state.view(&self.overlay);
+                    let active = self.options.context.facts.signals.skills();
+                    active.set_open_request(asked_for(view));
+                }
                 if let Some(input) = input {
                     state
                         .stage(&mut self.overlay, std::slice::from_ref(&input), ids)

@@ -85,13 +85,12 @@ impl AuthorizationGate {
             Ok(Verdict::Allow) => None,
             Ok(Verdict::Deny(reason)) => {
                 let decision = GuardrailDecision::denied(DENIED, reason.as_str());
-                let details = self
-                    .decider(&principal.role)
+                self.decider(&principal.role)
                     .record(invocation, &decision, false);
                 let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
                 let told = format!("the call of {shown:?} is not allowed ({DENIED}): {reason}");
                 let signals = &invocation.run.facts.signals;
-                signals.warn_with(Warning::GuardrailDenied, told.clone(), details);
+                signals.warn(Warning::GuardrailDenied, told.clone());
                 Some(told)
             }
             Err(why) => {
@@ -105,9 +104,9 @@ impl AuthorizationGate {
                     allow: !fail_closed,
                     ..GuardrailDecision::denied(NOT_EVALUATED, message.as_str())
                 };
-                let details = self.decider("").record(invocation, &decision, true);
+                self.decider("").record(invocation, &decision, true);
                 let signals = &invocation.run.facts.signals;
-                signals.warn_with(Warning::AuthorizationFailed, message, details);
+                signals.warn(Warning::AuthorizationFailed, message);
                 // What went wrong inside is no business of the model's.
                 fail_closed.then(|| {
                     format!(

@@ -1,9 +1,10 @@
-//! The record of a decision about a tool call, for the host's logs: names, ids and codes, never the arguments (MW-GRD-3).
+//! The record of a decision about a tool call, for the host: names, ids and codes, never the arguments (MW-GRD-3).
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::message_marks::first_chars;
 use super::reply::members;
+use crate::ports::signals::AuditRecord;
 use crate::ports::tool::ToolInvocation;
 use crate::protocol::guardrail::GuardrailDecision;
 use crate::state::python::truthy_member;
@@ -35,13 +36,13 @@ pub(super) struct Decider<'a> {
 }
 
 impl Decider<'_> {
-    /// The record of a decision of its own, or, with `provider_error`, of what `fail_closed` made of none.
+    /// Records a decision of its own, or, with `provider_error`, what `fail_closed` made of none.
     pub(super) fn record(
         &self,
         invocation: &ToolInvocation,
         decision: &GuardrailDecision,
         provider_error: bool,
-    ) -> Map<String, Value> {
+    ) {
         let action = match (decision.allow, provider_error) {
             (false, _) => "deny_tool_call",
             (true, true) => "allow_tool_call_after_provider_error",
@@ -58,11 +59,9 @@ impl Decider<'_> {
             .map(|message| first_chars(message, MAX_REASON_CHARS))
             .collect();
         let policy = decision.policy_id.as_deref();
-        members([
-            ("tag", "guardrail".into()),
+        let changes = members([
             ("middleware", self.middleware.into()),
             ("hook", "wrap_tool_call".into()),
-            ("action", action.into()),
             ("provider", self.provider.into()),
             (
                 "tool_name",
@@ -84,7 +83,12 @@ impl Decider<'_> {
             ("reason_messages", messages),
             ("fail_closed", self.fail_closed.into()),
             ("provider_error", provider_error.into()),
-        ])
+        ]);
+        invocation.run.facts.signals.record(AuditRecord {
+            tag: "guardrail",
+            action,
+            changes,
+        });
     }
 }
 

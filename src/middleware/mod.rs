@@ -25,6 +25,8 @@ mod reply;
 mod request;
 pub mod safety_finish_reason;
 pub mod sandbox_audit;
+pub mod skill_activation;
+pub mod skill_tool_policy;
 #[cfg(test)]
 mod stage;
 pub mod subagent_limit;
@@ -60,6 +62,8 @@ use mcp_routing::RoutePromotion;
 use model_length::ModelLength;
 use safety_finish_reason::SafetyFinishReason;
 use sandbox_audit::SandboxAudit;
+use skill_activation::SkillActivation;
+use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
@@ -88,7 +92,9 @@ use crate::protocol::decode::{from_value, unknown_member};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::push_quoted;
 use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::trust::SystemText;
+use crate::skills::library::SkillAccess;
 use crate::state::View;
 use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
@@ -206,6 +212,28 @@ pub const CHAIN: &[Place] = &[
                 ..DynamicContextConfig::default()
             };
             there(DynamicContext::new(config, inputs.memory.take(), None))
+        },
+        outright: None,
+    },
+    // Inside of what frames the user's message, and before the policy that goes by the skill it activates (MC-4).
+    Place {
+        name: "skill_activation",
+        lead: |inputs| {
+            let Some(access) = inputs.skills.clone() else {
+                return Ok(None);
+            };
+            let secrets = std::mem::take(&mut inputs.secrets);
+            there(SkillActivation::new(access, secrets))
+        },
+        // The folders of skills are the lead agent's.
+        outright: None,
+    },
+    // Right inside of the activation, and outside of what finds and promotes tools.
+    Place {
+        name: "skill_tool_policy",
+        lead: |inputs| {
+            let access = inputs.skills.take();
+            access.map(SkillToolPolicy::new).map_or(Ok(None), there)
         },
         outright: None,
     },
@@ -407,8 +435,6 @@ const NOT_YET: &[&str] = &[
     "sandbox",
     "llm_error_handling",
     "read_before_write",
-    "skill_activation",
-    "skill_tool_policy",
     "durable_context",
     "memory",
     "view_image",
@@ -438,6 +464,10 @@ pub struct ChainInputs<'a> {
     pub subagent_limits: Option<SubagentLimitConfig>,
     /// The model that makes titles, if one is configured.
     pub title_model: Option<OtherModel>,
+    /// The skills that the agent may activate; `None` where there are no folders of skills.
+    pub skills: Option<SkillAccess>,
+    /// Secrets of the request for its skills.
+    pub secrets: RequestSecrets,
 }
 
 impl<'a> ChainInputs<'a> {
@@ -455,6 +485,8 @@ impl<'a> ChainInputs<'a> {
             summary_models: None,
             subagent_limits: None,
             title_model: None,
+            skills: None,
+            secrets: RequestSecrets::default(),
         }
     }
 }
@@ -823,6 +855,13 @@ pub trait Middleware: Send + Sync + 'static {
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }
+}
+
+/// What the user asked for last, in their words.
+pub(crate) fn asked_for(state: View<'_>) -> Option<String> {
+    let mut newest_first = state.messages().rev();
+    let message = newest_first.find(|message| user_message::is_real(message))?;
+    Some(user_message::original_text(message).into_owned())
 }
 
 /// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).

@@ -1,7 +1,5 @@
 //! Warnings: what went otherwise than asked for, without being an error. They reach the host as `log` events.
 
-use serde_json::{Map, Value};
-
 /// What a warning is about; its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Warning {
@@ -35,6 +33,13 @@ pub enum Warning {
     SkillSkipped,
     /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
     SkillFlawed,
+    /// A custom agent's list of skills names one that there is not.
+    SkillUnknown,
+    /// The skills could not be looked up while an agent ran; none is activated, no secrets are bound, and tools are restricted
+    /// where skills are active (MW-SKA-6, MW-STP-2).
+    SkillsUnreadable,
+    /// An active skill needs secrets that the request did not bring (MW-SKA-6).
+    SkillSecretsMissing,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
     /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
@@ -76,6 +81,9 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::SkillFlawed => "skill_flawed",
+            Warning::SkillUnknown => "skill_unknown",
+            Warning::SkillsUnreadable => "skills_unreadable",
+            Warning::SkillSecretsMissing => "skill_secrets_missing",
             Warning::AgentUnreadable => "agent_unreadable",
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",
@@ -92,18 +100,7 @@ impl Warning {
 
 /// Warnings that came up while something was made, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Warnings(Vec<WarningEntry>);
-
-/// One warning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WarningEntry {
-    /// What it is about.
-    pub warning: Warning,
-    /// For a person.
-    pub message: String,
-    /// For a program: what a record of a decision holds. Names, ids and codes; nothing secret.
-    pub details: Map<String, Value>,
-}
+pub struct Warnings(Vec<(Warning, String)>);
 
 impl Warnings {
     /// None yet.
@@ -113,21 +110,7 @@ impl Warnings {
 
     /// Adds one. `message` holds no secrets.
     pub fn add(&mut self, warning: Warning, message: impl Into<String>) {
-        self.add_with(warning, message, Map::new());
-    }
-
-    /// Adds one with what a program may want to know.
-    pub fn add_with(
-        &mut self,
-        warning: Warning,
-        message: impl Into<String>,
-        details: Map<String, Value>,
-    ) {
-        self.0.push(WarningEntry {
-            warning,
-            message: message.into(),
-            details,
-        });
+        self.0.push((warning, message.into()));
     }
 
     /// Adds those of another list.
@@ -137,12 +120,9 @@ impl Warnings {
 
     /// The warnings.
     pub fn iter(&self) -> impl Iterator<Item = (Warning, &str)> {
-        self.0.iter().map(|entry| (entry.warning, &*entry.message))
-    }
-
-    /// The warnings with all that is known of them.
-    pub fn entries(&self) -> &[WarningEntry] {
-        &self.0
+        self.0
+            .iter()
+            .map(|(warning, message)| (*warning, &**message))
     }
 
     /// How many there are.

@@ -13,11 +13,12 @@ use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
 use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
+use crate::ports::signals::AuditRecord;
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::protocol::time::Timestamp;
-use crate::protocol::warning::{Warning, WarningEntry};
+use crate::protocol::warning::Warning;
 use crate::state::update::{StateUpdate, Write};
 
 /// Which kinds of events a run sends besides control events.
@@ -193,6 +194,14 @@ impl RunEvents {
         }
     }
 
+    /// `middleware`: a middleware did something that is worth a record.
+    pub fn middleware(&self, record: &AuditRecord) {
+        self.json("middleware", Weight::Control, || {
+            json!({"tag": record.tag, "action": record.action, "changes": record.changes})
+                .to_string()
+        });
+    }
+
     /// `usage`: tokens of one reply, and of the run so far.
     pub fn usage(&self, message_id: &str, usage: &Usage, total: &Usage) {
         self.json("usage", Weight::Ordinary, || {
@@ -291,11 +300,6 @@ impl RunEvents {
     /// Warns whoever subscribed to `log` of something about this run.
     pub fn warn(&self, warning: Warning, message: impl FnOnce() -> String) {
         self.logs.warn(&self.run, warning, message);
-    }
-
-    /// The same of a warning that is made already.
-    pub fn warned(&self, entry: &WarningEntry) {
-        self.logs.warned(&self.run, entry);
     }
 
     fn json(&self, kind: &'static str, weight: Weight, data: impl FnOnce() -> String) {

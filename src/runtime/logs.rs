@@ -10,7 +10,7 @@ use super::sync::lock;
 use crate::ports::clock::Clock;
 use crate::protocol::config::Subscription;
 use crate::protocol::error::Error;
-use crate::protocol::warning::{Warning, WarningEntry, Warnings};
+use crate::protocol::warning::{Warning, Warnings};
 
 /// A queue, and the numbers of its warnings.
 type Subscriber = (Weak<Queue>, Arc<EventSource>);
@@ -45,26 +45,10 @@ impl Logs {
         if queues.is_empty() {
             return;
         }
-        self.send_of_run(run, &queues, log_data(warning, &message()));
-    }
-
-    /// Warns of something about a run, with its record.
-    pub fn warned(&self, run: &RunShared, entry: &WarningEntry) {
-        let queues = self.listeners(Subscription::Log);
-        if !queues.is_empty() {
-            self.send_of_run(run, &queues, entry_data(entry));
-        }
-    }
-
-    fn send_of_run(
-        &self,
-        run: &RunShared,
-        queues: &[(Arc<Queue>, Arc<EventSource>)],
-        mut data: Map<String, Value>,
-    ) {
+        let mut data = log_data(warning, &message());
         data.insert("run_id".to_owned(), (*run.run_id).into());
         data.insert("thread_id".to_owned(), (*run.thread_id).into());
-        self.send(queues, "log", &Value::Object(data).to_string());
+        self.send(&queues, "log", &Value::Object(data).to_string());
     }
 
     /// Tells of warnings that belong to no run.
@@ -73,8 +57,8 @@ impl Logs {
             return;
         }
         let queues = self.listeners(Subscription::Log);
-        for entry in warnings.entries() {
-            let data = Value::Object(entry_data(entry));
+        for (warning, message) in warnings.iter() {
+            let data = Value::Object(log_data(warning, message));
             self.send(&queues, "log", &data.to_string());
         }
     }
@@ -111,14 +95,6 @@ impl Logs {
             queue.push(source, kind, at, body, Weight::Ordinary);
         }
     }
-}
-
-fn entry_data(entry: &WarningEntry) -> Map<String, Value> {
-    let mut data = log_data(entry.warning, &entry.message);
-    if !entry.details.is_empty() {
-        data.insert("details".to_owned(), entry.details.clone().into());
-    }
-    data
 }
 
 fn log_data(warning: Warning, message: &str) -> Map<String, Value> {

@@ -366,6 +366,7 @@ impl Runtime {
         }
         let mut request: RunRequest = from_text(json)?;
         request.validate()?;
+        let secrets = request.take_secrets()?;
         let input = match request.input.take() {
             None | Some(Value::Null) => None,
             Some(input) => Some(checked_input(input)?),
@@ -421,6 +422,7 @@ impl Runtime {
             ids: self.0.services.ids.clone(),
             request,
             input,
+            secrets,
         };
         let ending = Ending {
             inner: self.0.clone(),

@@ -29,6 +29,7 @@ use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
 use crate::protocol::message::Kind;
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
@@ -55,6 +56,8 @@ pub struct RunTask {
     pub request: RunRequest,
     /// The decoded input.
     pub input: Option<StateUpdate>,
+    /// What the request's context held as `secrets`.
+    pub secrets: Option<RequestSecrets>,
 }
 
 impl RunTask {
@@ -97,6 +100,7 @@ impl RunTask {
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
+                secrets: self.secrets.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
             }),
@@ -128,9 +132,12 @@ impl RunTask {
             });
             inject::point("runtime");
             if let Some(warnings) = self.shared.signals.take_warnings() {
-                for entry in warnings.entries() {
-                    self.events.warned(entry);
+                for (warning, message) in warnings.iter() {
+                    self.events.warn(warning, || message.to_owned());
                 }
+            }
+            for record in self.shared.signals.take_records() {
+                self.events.middleware(&record);
             }
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,

@@ -27,6 +27,7 @@ mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod skill_runs;
 mod summaries;
 mod tool_guards;
 

@@ -135,11 +135,17 @@ impl Told {
         calls.filter(|call| call["kind"] == kind).collect()
     }
 
-    /// The records in the logs with this code.
-    fn records(&self, code: &str) -> Vec<&Value> {
+    /// The records of one action: what changed.
+    fn records(&self, action: &str) -> Vec<&Value> {
+        let records = self.data("middleware").into_iter();
+        let records = records.filter(|record| record["action"] == action);
+        records.map(|record| &record["changes"]).collect()
+    }
+
+    /// The codes of the warnings.
+    fn warnings(&self) -> Vec<&str> {
         let logs = self.data("log").into_iter();
-        let logs = logs.filter(|log| log["code"] == code);
-        logs.map(|log| &log["details"]).collect()
+        logs.map(|log| log["code"].as_str().unwrap()).collect()
     }
 }
 
@@ -237,7 +243,7 @@ fn mw_aud_1_and_3_a_dangerous_command_never_reaches_the_tool() {
     assert_eq!(ran.len(), 1, "{ran:?}");
     assert_eq!(ran[0]["args"]["command"], "ls -la");
     let rules: Vec<&Value> = told
-        .records("command_refused")
+        .records("block_command")
         .iter()
         .map(|record| &record["rule"])
         .collect();
@@ -272,7 +278,7 @@ fn mw_aud_4_a_risky_command_runs_and_the_model_is_told() {
     let heard = &told.calls("model")[1]["args"]["messages"];
     assert!(heard.to_string().contains("installs packages"), "{heard}");
     assert_eq!(
-        told.records("command_risky")[0]["command"],
+        told.records("warn_of_command")[0]["command"],
         "pip install requests"
     );
 }
@@ -325,10 +331,10 @@ fn mw_grd_1_the_host_allows_one_call_and_denies_another_of_the_same_reply() {
         )
     );
     assert_eq!(results[1].0, "look did it");
-    let records = told.records("guardrail_denied");
+    let records = told.records("deny_tool_call");
     assert_eq!(records.len(), 1);
     assert_eq!(records[0]["policy_id"], "p-1");
-    let logs = format!("{:?}", told.data("log"));
+    let logs = format!("{:?}{:?}", told.data("log"), told.data("middleware"));
     assert!(
         !logs.contains("CANARY-ARGUMENT"),
         "no arguments (MW-GRD-3): {logs}"
@@ -345,12 +351,12 @@ fn mw_grd_2_a_refusal_of_the_host_is_decided_by_the_setting() {
         let told = talk.run(host(&[bash("ls")], refuse));
         assert_eq!(told.end["status"], "success", "{}", told.end);
         assert_eq!(told.calls("tool").len(), usize::from(!fail_closed));
-        let record = told.records("guardrail_failed")[0];
+        assert_eq!(told.warnings(), ["guardrail_failed"]);
         let action = match fail_closed {
             true => "deny_tool_call",
             false => "allow_tool_call_after_provider_error",
         };
-        assert_eq!(record["action"], action);
+        assert_eq!(told.records(action)[0]["provider_error"], true);
         let (content, _) = talk.results().remove(0);
         assert_eq!(
             content.contains("oap.evaluator_error"),
@@ -442,10 +448,7 @@ fn a_run_that_is_cancelled_meanwhile_calls_nothing_and_asks_again_when_it_goes_o
     });
     assert_eq!(told.end["status"], "interrupted", "{}", told.end);
     assert_eq!(told.data("host_call_cancelled")[0]["reason"], "cancelled");
-    assert!(
-        told.records("guardrail_failed").is_empty(),
-        "nobody was late"
-    );
+    assert!(told.warnings().is_empty(), "nobody was late");
     let key = told.calls("guardrail")[0]["idempotency_key"].clone();
     assert!(talk.results().is_empty(), "the call stays open");
 
@@ -481,10 +484,10 @@ fn mw_grd_4_what_is_denied_further_out_is_asked_no_further_and_what_is_allowed_i
     }));
     assert_eq!(asked, ["bash"]);
     assert!(told.calls("tool").is_empty());
-    let denied = told.records("guardrail_denied");
+    let denied = told.records("deny_tool_call");
     assert_eq!(denied[0]["middleware"], "authorization_gate");
     assert_eq!(denied[0]["tool_name"], "look");
-    assert_eq!(told.records("command_refused").len(), 1);
+    assert_eq!(told.records("block_command").len(), 1);
 }
 
 #[test]

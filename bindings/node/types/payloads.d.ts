@@ -705,6 +705,7 @@ export type EventObject =
   | MessageDeltaEvent
   | ModelAttemptEvent
   | StreamResetEvent
+  | MiddlewareEvent
   | UsageEvent
   | MessageEvent
   | UpdateEvent
@@ -1189,6 +1190,16 @@ export type MiddlewareConfig = string | {
   name: string;
 };
 
+/** A middleware did something that is worth a record. No secret is ever part of it. */
+export type MiddlewareData = {
+  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come. */
+  tag: string;
+  /** What was done: activate, bind_secrets; more may come. */
+  action: string;
+  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). */
+  changes: Record<string, unknown>;
+};
+
 /** One middleware of the chain. */
 export type MiddlewareDescriptor = {
   /** Name. */
@@ -1204,6 +1215,20 @@ export type MiddlewareDescriptor = {
    * the fingerprint.
    */
   hooks: string[];
+};
+
+/** A middleware did something that is worth a record. No secret is ever part of it. */
+export type MiddlewareEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "middleware";
+  /** When. */
+  at: string;
+  data: MiddlewareData;
 };
 
 /** A model, told apart by `provider`. */
@@ -2494,7 +2519,10 @@ export type RunRequest = {
   run_id?: string | null;
   /** Run options by key, for middleware. */
   configurable?: Record<string, unknown>;
-  /** Facts about the request, for middleware. */
+  /**
+   * Facts about the request, for middleware. Members whose names begin with `__` are nobody's and are dropped. `secrets`, an
+   * object of texts, are secrets for skills: they are kept out of what parts of the agent, events and stores are shown.
+   */
   context?: Record<string, unknown>;
   /** Which events the run sends besides control events. Default `["messages","updates"]`. */
   stream?: StreamMode[] | null;

@@ -106,10 +106,10 @@ impl Guardrail {
             Ok((decision, _)) if decision.allow => None,
             Ok((decision, principal)) => {
                 let (code, message) = first_reason(&decision);
-                let details = decider(&principal.role).record(invocation, &decision, false);
+                decider(&principal.role).record(invocation, &decision, false);
                 let told = format!("the call of {name} is not allowed ({code}): {message}");
                 let signals = &facts.signals;
-                signals.warn_with(Warning::GuardrailDenied, told.clone(), details);
+                signals.warn(Warning::GuardrailDenied, told.clone());
                 Some(told)
             }
             Err(why) => {
@@ -124,11 +124,11 @@ impl Guardrail {
                         format!("the guardrail could not tell; {follows}"),
                     )
                 };
-                let details = decider("").record(invocation, &decision, true);
+                decider("").record(invocation, &decision, true);
                 let message =
                     format!("no guardrail decided on the call of {name} ({why}); {follows}");
                 let signals = &facts.signals;
-                signals.warn_with(Warning::GuardrailFailed, message, details);
+                signals.warn(Warning::GuardrailFailed, message);
                 // What went wrong inside is no business of the model's.
                 self.fail_closed.then(|| {
                     format!(

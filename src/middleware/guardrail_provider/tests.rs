@@ -8,6 +8,7 @@ use super::*;
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::TOOL_META;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostCalls, HostReply, Refusal};
+use crate::ports::signals::AuditRecord;
 use crate::ports::tool::ToolAnswer;
 use crate::protocol::decode::from_value;
 use crate::protocol::error::ErrorCode;
@@ -70,13 +71,14 @@ fn asking(said: Said, context: Value) -> (ToolInvocation, Arc<Host>) {
     (invocation, host)
 }
 
-fn outcome(section: Value, said: Said) -> (ToolAnswer, Option<(&'static str, Value)>) {
+/// An answer, with the code of the first warning and its record, if there are any.
+fn outcome(section: Value, said: Said) -> (ToolAnswer, Option<(&'static str, AuditRecord)>) {
     let (invocation, _) = asking(said, json!({"user_role": "clerk"}));
     let answer = called(&guardrail(section), invocation.clone()).expect("an answer");
-    let warnings = invocation.run.facts.signals.take_warnings();
-    let first = warnings.map(|all| {
-        let entry = &all.entries()[0];
-        (entry.warning.code(), Value::Object(entry.details.clone()))
+    let signals = &invocation.run.facts.signals;
+    let first = signals.take_warnings().map(|all| {
+        let code = all.iter().next().expect("a warning").0.code();
+        (code, signals.take_records().remove(0))
     });
     (answer, first)
 }
@@ -134,12 +136,17 @@ fn mw_grd_1_and_3_a_denial_is_told_to_the_model_and_recorded_without_arguments()
         "permission"
     );
     let expected = json!({
-        "tag": "guardrail", "middleware": "guardrail_provider", "hook": "wrap_tool_call", "action": "deny_tool_call",
+        "middleware": "guardrail_provider", "hook": "wrap_tool_call",
         "provider": "host", "tool_name": "bash", "tool_call_id": "c1", "agent_id": "agent-7", "is_subagent": false,
         "user_role": "clerk", "allow": false, "policy_id": "p1", "reason_codes": ["shop.closed"],
         "reason_messages": ["Not at night.", "x".repeat(500)], "fail_closed": true, "provider_error": false,
     });
-    assert_eq!(warning, Some(("guardrail_denied", expected)));
+    let (code, record) = warning.expect("a warning");
+    assert_eq!(
+        (code, record.tag, record.action),
+        ("guardrail_denied", "guardrail", "deny_tool_call")
+    );
+    assert_eq!(Value::Object(record.changes), expected);
 
     let (bare, _) = outcome(host(), || Ok(HostReply::Answered(json!({"allow": false}))));
     let text = bare.content.as_str().unwrap_or_default();
@@ -176,18 +183,21 @@ fn mw_grd_2_without_an_answer_the_setting_decides() {
         );
         let (code, record) = warning.expect("a warning");
         assert_eq!(
-            (code, &record["action"]),
-            ("guardrail_failed", &json!("deny_tool_call"))
+            (code, record.action),
+            ("guardrail_failed", "deny_tool_call")
         );
-        assert_eq!(record["provider_error"], true);
+        assert_eq!(record.changes["provider_error"], true);
 
         let mut open = host();
         open["fail_closed"] = false.into();
         let (answer, warning) = outcome(open, said);
         assert_eq!(answer.content, "ran");
         let (_, record) = warning.expect("a warning");
-        assert_eq!(record["action"], "allow_tool_call_after_provider_error");
-        assert_eq!(record["reason_codes"], json!(["oap.evaluator_error"]));
+        assert_eq!(record.action, "allow_tool_call_after_provider_error");
+        assert_eq!(
+            record.changes["reason_codes"],
+            json!(["oap.evaluator_error"])
+        );
     }
 }
 

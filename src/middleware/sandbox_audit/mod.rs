@@ -20,6 +20,7 @@ use super::reply::{append_below, members};
 use super::tool_result_class::of_refusal;
 use super::{Hooks, Middleware, NextTool, text_hash};
 use crate::ports::BoxFuture;
+use crate::ports::signals::AuditRecord;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::warning::Warning;
 
@@ -65,16 +66,14 @@ fn judge(command: &str) -> Verdict {
 }
 
 /// Tells the host of a command that is more than harmless.
-fn record(invocation: &ToolInvocation, command: &str, verdict: &str, rule: &str) {
-    let (warning, follows) = match verdict {
-        "block" => (Warning::CommandRefused, "was not run"),
-        _ => (Warning::CommandRisky, "was run"),
+fn record(invocation: &ToolInvocation, command: &str, risk: Risk, rule: &str) {
+    let (warning, follows, action) = match risk {
+        Risk::High => (Warning::CommandRefused, "was not run", "block_command"),
+        Risk::Medium => (Warning::CommandRisky, "was run", "warn_of_command"),
     };
-    let details = members([
-        ("tag", "sandbox_audit".into()),
+    let changes = members([
         ("tool_name", TOOL.into()),
         ("tool_call_id", invocation.call_id.as_str().into()),
-        ("verdict", verdict.into()),
         ("rule", rule.into()),
         ("command", first_chars(command, LOGGED_CHARS).into()),
     ]);
@@ -83,7 +82,12 @@ fn record(invocation: &ToolInvocation, command: &str, verdict: &str, rule: &str)
         invocation.call_id
     );
     let signals = &invocation.run.facts.signals;
-    signals.warn_with(warning, message, details);
+    signals.warn(warning, message);
+    signals.record(AuditRecord {
+        tag: "sandbox_audit",
+        action,
+        changes,
+    });
 }
 
 impl Middleware for SandboxAudit {
@@ -118,7 +122,7 @@ impl Middleware for SandboxAudit {
         let rule = match judge(command) {
             Verdict::Run => return next.run(invocation),
             Verdict::Refuse(rule, about) => {
-                record(&invocation, command, "block", rule);
+                record(&invocation, command, Risk::High, rule);
                 let text = format!(
                     "this command {about}, so it was not run. Find another way that does not."
                 );
@@ -127,7 +131,7 @@ impl Middleware for SandboxAudit {
             }
             Verdict::Tell(rule) => rule,
         };
-        record(&invocation, command, "warn", rule.name);
+        record(&invocation, command, Risk::Medium, rule.name);
         Box::pin(async move {
             let mut outcome = next.run(invocation).await;
             if let ToolOutcome::Answer(answer) = &mut outcome

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::TOOL_META;
+use crate::ports::signals::AuditRecord;
 use crate::ports::tool::ToolAnswer;
 use crate::protocol::message::ToolStatus;
 use crate::state::update::StateUpdate;
@@ -376,12 +377,15 @@ fn bash(command: Value) -> ToolInvocation {
     call("bash", json!({ "command": command }))
 }
 
-/// The first warning of a run: its code and its record.
-fn logged(invocation: &ToolInvocation) -> (&'static str, Value) {
-    let warnings = invocation.run.facts.signals.take_warnings();
-    let warnings = warnings.expect("a warning");
-    let entry = &warnings.entries()[0];
-    (entry.warning.code(), Value::Object(entry.details.clone()))
+/// The only warning of a run by its code, and the only record.
+fn logged(invocation: &ToolInvocation) -> (&'static str, AuditRecord) {
+    let signals = &invocation.run.facts.signals;
+    let warnings = signals.take_warnings().expect("a warning");
+    let codes: Vec<&str> = warnings.iter().map(|(warning, _)| warning.code()).collect();
+    let mut records = signals.take_records();
+    assert_eq!((codes.len(), records.len()), (1, 1));
+    assert_eq!(records[0].tag, "sandbox_audit");
+    (codes[0], records.remove(0))
 }
 
 #[test]
@@ -408,9 +412,9 @@ fn mw_aud_1_what_is_no_command_is_refused() {
         assert_eq!(class["error_type"], "permission");
         assert_eq!(class["recommended_next_action"], "try_alternative");
         let (code, record) = logged(&invocation);
-        assert_eq!((code, &record["rule"]), ("command_refused", &json!(rule)));
-        assert_eq!(record["verdict"], "block");
-        let shown = record["command"].as_str().unwrap_or_default();
+        assert_eq!((code, record.action), ("command_refused", "block_command"));
+        assert_eq!(record.changes["rule"], rule);
+        let shown = record.changes["command"].as_str().unwrap_or_default();
         let given = command.as_str().unwrap_or_default();
         assert_eq!(shown, given.chars().take(200).collect::<String>());
     }

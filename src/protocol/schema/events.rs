@@ -82,6 +82,26 @@ pub const EVENT_TYPES: &[EventType] = &[
         data: || object(json!({"message_id": {"type": "string"}}), &[]),
     },
     EventType {
+        name: "middleware",
+        about: "A middleware did something that is worth a record. No secret is ever part of it.",
+        data: || {
+            object(
+                json!({
+                    "tag": {
+                        "description": "What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name), guardrail (a call was denied, or nobody could tell), sandbox_audit (a shell command was refused, or is risky); more may come.",
+                        "type": "string",
+                    },
+                    "action": {"description": "What was done: activate, bind_secrets, deny_tool_call, allow_tool_call_after_provider_error, block_command, warn_of_command; more may come.", "type": "string"},
+                    "changes": {
+                        "description": "The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). Of a call: tool_name, tool_call_id, what decided and why, never its arguments. Of a command: its rule, and its first 200 characters.",
+                        "type": "object",
+                    },
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
         name: "usage",
         about: "Tokens of one reply and of the run so far.",
         data: || {
@@ -222,11 +242,10 @@ pub const EVENT_TYPES: &[EventType] = &[
                     "level": {"anyOf": [{"const": "warning"}, {"type": "string"}]},
                     "code": {"description": "Stable, for programs.", "type": "string"},
                     "message": {"description": "For a person.", "type": "string"},
-                    "details": {"description": "The record of a decision, such as a guardrail's: names, ids and codes.", "type": "object"},
                     "run_id": {"description": "The run that it is about.", "type": "string"},
                     "thread_id": {"description": "The thread of that run.", "type": "string"},
                 }),
-                &["details", "run_id", "thread_id"],
+                &["run_id", "thread_id"],
             )
         },
     },
