@@ -836,7 +836,8 @@ int32_t fawn_call_emit(fawn_runtime runtime,
  * Answers a host call, now or in an hour, from any OS thread.
  *
  * `call_id`: from the "host_call" event. `json`, `len`: `{"ok": ...}` or `{"error": {"message": "..."}}` (schema
- * "call_answer"). `err`: the error object on failure; the call is still open then.
+ * "call_answer"); what stands under ok depends on the kind of the call: a tool's result, a model's reply, or whether a
+ * guardrail allows a tool call (schema "guardrail_answer"). `err`: the error object on failure; the call is still open then.
  *
  * FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
  * FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.

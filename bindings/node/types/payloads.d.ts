@@ -1019,8 +1019,6 @@ export type LogData = {
   code: string;
   /** For a person. */
   message: string;
-  /** The record of a decision, such as a guardrail's: names, ids and codes. */
-  details?: Record<string, unknown>;
   /** The run that it is about. */
   run_id?: string;
   /** The thread of that run. */
@@ -1192,11 +1190,11 @@ export type MiddlewareConfig = string | {
 
 /** A middleware did something that is worth a record. No secret is ever part of it. */
 export type MiddlewareData = {
-  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come. */
+  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name), guardrail (a call was denied, or nobody could tell), sandbox_audit (a shell command was refused, or is risky); more may come. */
   tag: string;
-  /** What was done: activate, bind_secrets; more may come. */
+  /** What was done: activate, bind_secrets, deny_tool_call, allow_tool_call_after_provider_error, block_command, warn_of_command; more may come. */
   action: string;
-  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). */
+  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). Of a call: tool_name, tool_call_id, what decided and why, never its arguments. Of a command: its rule, and its first 200 characters. */
   changes: Record<string, unknown>;
 };
 
