@@ -17,9 +17,10 @@ import (
 
 // funcs are the functions that an assembly's calls go to.
 type funcs struct {
-	tools     map[string]HostFunc
-	model     HostFunc
-	guardrail HostFunc
+	tools       map[string]HostFunc
+	model       HostFunc
+	guardrail   HostFunc
+	middlewares map[string]HostFunc
 }
 
 // of is the function that answers a call; nil if there is none.
@@ -31,6 +32,8 @@ func (f *funcs) of(call *HostCall) HostFunc {
 		return f.model
 	case "guardrail":
 		return f.guardrail
+	case "middleware":
+		return f.middlewares[call.Name]
 	}
 	return nil // of a later version
 }

@@ -31,7 +31,7 @@ pub trait GuardrailProvider: Send + Sync + 'static {
     }
 
     /// Whether it asks the host, so that a run needs a queue.
-    fn needs_host(&self) -> bool {
+    fn asks_host(&self) -> bool {
         false
     }
 

@@ -15,7 +15,9 @@ use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
+use crate::adapters::{host_memory, host_sandbox};
 use crate::middleware::guardrail_provider;
+use crate::middleware::host_middleware::check_verdict;
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
@@ -133,9 +135,14 @@ impl Calls {
         match slot.kind {
             HostCallKind::Model => check_delta(&value)?,
             HostCallKind::Tool => {}
-            HostCallKind::Guardrail => {
-                let text = "a guardrail answers at once and in one piece";
-                return Err(Error::new(ErrorCode::Unsupported, text));
+            kind => {
+                return Err(Error::new(
+                    ErrorCode::Unsupported,
+                    format!(
+                        "a {} has nothing to emit: its answer comes in one",
+                        kind.name()
+                    ),
+                ));
             }
         }
         let waker = {
@@ -174,6 +181,9 @@ impl Calls {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
                 HostCallKind::Guardrail => guardrail_provider::check_answer(value),
+                HostCallKind::Middleware(point) => check_verdict(point, value),
+                HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
+                HostCallKind::Memory => host_memory::check_answer(value),
             };
             checked.map_err(|error| error.below("/ok"))?;
         }

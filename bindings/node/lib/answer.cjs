@@ -41,7 +41,8 @@ function whose({ kind, name }) {
 function acceptance(call, value) {
   if (value === undefined || value === null) {
     if (call.kind === 'tool') return '{"ok":null}';
-    throw new TypeError(`the function of ${whose(call)} returned nothing; an answer of its is a text or an object`);
+    const wanted = call.kind === 'model' ? 'a reply is a text or an object' : 'a verdict is an object';
+    throw new TypeError(`the function of ${whose(call)} returned nothing; ${wanted}`);
   }
   return `{"ok":${toJson(withText(value), `what the function of ${whose(call)} returned`)}}`;
 }

@@ -68,7 +68,7 @@ impl GuardrailProvider for AskHost {
         ])
     }
 
-    fn needs_host(&self) -> bool {
+    fn asks_host(&self) -> bool {
         true
     }
 

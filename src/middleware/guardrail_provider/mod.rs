@@ -175,8 +175,8 @@ impl Middleware for Guardrail {
         }
     }
 
-    fn needs_host(&self) -> bool {
-        self.provider.needs_host()
+    fn asks_host(&self) -> bool {
+        self.provider.asks_host()
     }
 
     fn policy(&self) -> Map<String, Value> {

@@ -262,7 +262,7 @@ fn lists_go_by_name_and_an_empty_one_allows_nothing() {
         for class in ["allowlist", "deerflow.guardrails.builtin:AllowlistProvider"] {
             let provider = json!({"use": class, "config": config});
             let guardrail = guardrail(json!({ "provider": provider }));
-            assert!(!guardrail.needs_host());
+            assert!(!guardrail.asks_host());
             let answer = called(&guardrail, call("bash", json!({}))).expect("an answer");
             assert_eq!(answer.content == "ran", is_allowed, "{config}");
             let text = answer.content.as_str().unwrap_or_default();
