@@ -1460,6 +1460,12 @@ public:
         models_.insert_or_assign(std::move(name), std::move(does));
         return *this;
     }
+    /// Registers a guardrail, by the "name" of its configuration; "guardrail" if that has none. Its answer is
+    /// `answer::json(R"({"allow": true})")` or the like (schema "guardrail_answer").
+    dispatcher& guardrail(std::string name, handler does) {
+        guardrails_.insert_or_assign(std::move(name), std::move(does));
+        return *this;
+    }
     /// Registers a middleware, which answers with a verdict: `answer::go_on()`, `answer::deny(reason)`, or `answer::json`. An
     /// error counts as none, and then what its configuration says.
     dispatcher& middleware(std::string name, handler does) {
@@ -1504,6 +1510,7 @@ private:
 
     [[nodiscard]] const handler* find(const pending_call& call) const {
         const table* known = call.kind() == "tool" ? &tools_ : call.kind() == "model" ? &models_
+                           : call.kind() == "guardrail" ? &guardrails_
                            : call.kind() == "middleware" ? &middlewares_ : nullptr;
         if (known != nullptr) {
             const auto found = known->find(call.name());
@@ -1535,7 +1542,7 @@ private:
     }
 
     handle<runtime> runtime_;
-    table tools_, models_, middlewares_;
+    table tools_, models_, guardrails_, middlewares_;
     handler otherwise_;
     std::function<void(const pending_call&, const error&)> refused_;
 };

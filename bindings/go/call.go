@@ -19,6 +19,7 @@ import (
 type funcs struct {
 	tools       map[string]HostFunc
 	model       HostFunc
+	guardrail   HostFunc
 	middlewares map[string]HostFunc
 }
 
@@ -29,6 +30,8 @@ func (f *funcs) of(call *HostCall) HostFunc {
 		return f.tools[call.Name]
 	case "model":
 		return f.model
+	case "guardrail":
+		return f.guardrail
 	case "middleware":
 		return f.middlewares[call.Name]
 	}

@@ -139,11 +139,11 @@ func (g GoalReport) String() string { return jsonText(g) }
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool", "model", "middleware", "sandbox" or "memory".
+	// Kind is "tool", "model", "guardrail", "middleware", "sandbox" or "memory".
 	Kind string `json:"kind"`
-	// Name is the tool's, the model's or the middleware's; of a sandbox or a memory, what is to be done.
+	// Name is the tool's, the model's, the guardrail's or the middleware's; of a sandbox or a memory, what is to be done.
 	Name string `json:"name"`
-	// Args are the tool's arguments, the model's request, what a middleware is asked about ([MiddlewareQuestion]), or what is
+	// Args are the tool's arguments, the model's request, the call that a [Guardrail] is asked about, what a middleware is asked about ([MiddlewareQuestion]), or what is
 	// to be done about what.
 	Args json.RawMessage `json:"args"`
 	// ToolCallID is the id that the model gave the tool call that is asked for, or asked about; else empty.

@@ -1,4 +1,4 @@
-// What a program does for an agent: its tools, its model if the program is the model too, and its middlewares.
+// What a program does for an agent: its tools, its model if the program is the model too, its guardrail and its middlewares.
 
 package fawn
 
@@ -11,7 +11,7 @@ import (
 	"fawn/bindings/go/internal/cabi"
 )
 
-// HostFunc is a function of yours that an agent calls: a tool, the model, or a middleware.
+// HostFunc is a function of yours that an agent calls: a tool, the model, a guardrail, or a middleware.
 //
 // Each call runs on a goroutine of its own and may take as long as it wants. The context has the values of the one that
 // the run was started with; it ends when the answer is of no use any more: the call's deadline has passed, or the run was
@@ -34,7 +34,7 @@ func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFu
 	}
 }
 
-// Host is something that a program brings into an assembly: a [Tool], a [Model] or a [Middleware].
+// Host is something that a program brings into an assembly: a [Tool], a [Model], a [Guardrail] or a [Middleware].
 type Host interface {
 	addTo(c *composition) error
 }
@@ -107,6 +107,51 @@ func (m Model) addTo(c *composition) error {
 		c.document["model"] = text
 	}
 	return err
+}
+
+// Guardrail decides about the tool calls of an agent whose configuration asks the host: "guardrails" of a lead agent's with
+// {"provider": {"use": "host"}}, or the middleware "guardrail_provider". Its function gets a [GuardrailRequest] as JSON and
+// answers a [GuardrailDecision]; an error says that it cannot tell, and then "fail_closed" decides.
+type Guardrail struct {
+	// Func decides.
+	Func HostFunc
+}
+
+func (g Guardrail) addTo(c *composition) error {
+	c.funcs.guardrail = g.Func
+	return nil
+}
+
+// GuardrailRequest is a tool call that a [Guardrail] is asked about.
+type GuardrailRequest struct {
+	ToolName      string          `json:"tool_name"`
+	ToolInput     json.RawMessage `json:"tool_input"`
+	AgentID       string          `json:"agent_id"`
+	ThreadID      string          `json:"thread_id"`
+	RunID         string          `json:"run_id"`
+	ToolCallID    string          `json:"tool_call_id"`
+	IsSubagent    bool            `json:"is_subagent"`
+	Timestamp     time.Time       `json:"timestamp"`
+	UserID        string          `json:"user_id"`
+	UserRole      string          `json:"user_role"`
+	OAuthProvider string          `json:"oauth_provider"`
+	OAuthID       string          `json:"oauth_id"`
+	ChannelUserID string          `json:"channel_user_id"`
+	IsInternal    bool            `json:"is_internal"`
+	Attributes    json.RawMessage `json:"attributes"`
+}
+
+// GuardrailDecision says whether a call may be made. The model is told the first reason of a denial.
+type GuardrailDecision struct {
+	Allow    bool              `json:"allow"`
+	Reasons  []GuardrailReason `json:"reasons,omitempty"`
+	PolicyID string            `json:"policy_id,omitempty"`
+}
+
+// GuardrailReason is why.
+type GuardrailReason struct {
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // milliseconds rounds up, so that a short deadline does not become none.

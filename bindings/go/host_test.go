@@ -267,6 +267,44 @@ func TestEmitWaitsForARunThatIsBehind(t *testing.T) {
 	}
 }
 
+// The program decides whether its tool is called.
+func TestGuardrail(t *testing.T) {
+	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+		config := `{"model":{"provider":"scripted","replies":[{"tool_calls":[{"name":"f","args":{"n":1},"id":"c1"},
+			{"name":"f","args":{"n":2},"id":"c2"},{"name":"f","args":{"n":3},"id":"c3"}]},{"content":"Done."}]},
+			"middleware":[{"name":"guardrail_provider","passport":"p","provider":{"use":"host"}}]}`
+		guard := fawn.Typed(func(_ context.Context, request fawn.GuardrailRequest) (any, error) {
+			if request.ToolName != "f" || request.AgentID != "p" || request.Timestamp.IsZero() {
+				t.Errorf("%+v", request)
+			}
+			switch string(request.ToolInput) {
+			case `{"n":1}`:
+				return fawn.GuardrailDecision{Allow: true}, nil
+			case `{"n":2}`:
+				return fawn.GuardrailDecision{Reasons: []fawn.GuardrailReason{{Code: "odd", Message: "No."}}}, nil
+			}
+			return nil, errors.New("asleep")
+		})
+		ran := 0
+		tool := fawn.Tool{Name: "f", Func: func(context.Context, json.RawMessage) (any, error) { ran++; return "ran", nil }}
+		agent := newAgent(t, rt, config, tool, fawn.Guardrail{Func: guard})
+		thread := newThread(t, rt)
+		result, err := agent.Run(t.Context(), thread, fawn.Ask("go"))
+		if err != nil || result.Status != "success" || ran != 1 {
+			t.Fatal(result, err, ran)
+		}
+		messages, err := thread.Messages(t.Context(), -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for place, says := range []string{"ran", "(odd): No.", "oap.evaluator_error"} {
+			if text := messages[2+place].Text(); !strings.Contains(text, says) {
+				t.Errorf("%d: %q", place, text)
+			}
+		}
+	})
+}
+
 // The program is the model: it streams, it calls tools, it fails.
 func TestHostModel(t *testing.T) {
 	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {

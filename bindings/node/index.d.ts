@@ -88,6 +88,15 @@ export type ModelFunction = (
 ) => unknown;
 
 /**
+ * A guardrail of the host: whether a tool call may be made. What it throws says that it cannot tell, and then `fail_closed` of the
+ * configuration decides.
+ */
+export type GuardrailFunction = (
+  request: import('./types/payloads.js').GuardrailRequest,
+  context: CallContext,
+) => import('./types/payloads.js').GuardrailAnswer | Promise<import('./types/payloads.js').GuardrailAnswer>;
+
+/**
  * A middleware of the host. It gets where in the run it is asked, and about what, and returns its verdict, such as
  * `{ verdict: 'continue' }` or `{ verdict: 'deny', reason }`. What it throws counts as no answer: then `on_timeout` says what follows.
  */
@@ -133,6 +142,8 @@ export interface HostFunctions {
   middleware?: Record<string, MiddlewareFunction>;
   /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
+  /** Decides about tool calls, where the configuration has a guardrail with `"use": "host"`. */
+  guardrail?: GuardrailFunction;
 }
 
 export interface Waiting {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::goal::Evaluator;
-use crate::middleware::{Hook, Middleware};
+use crate::middleware::{Hook, Middleware, check_order};
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
@@ -30,7 +30,8 @@ pub struct AssemblyParts {
     pub middleware: Vec<Arc<dyn Middleware>>,
     /// Steps of a run unless the run says otherwise.
     pub recursion_limit: Option<u32>,
-    /// Whether a run needs a queue because the host answers its model or runs its tools.
+    /// Whether a run needs a queue because the host answers its model or runs its tools. A middleware that asks the host
+    /// says so itself.
     pub needs_host: bool,
     /// Where compiled schemas are kept between assemblies; `None` compiles all of them.
     pub checks: Option<Arc<ArgumentChecks>>,
@@ -74,7 +75,8 @@ impl Assembly {
     /// Composes an agent.
     ///
     /// # Errors
-    /// `Conflict` when two tools or two middlewares share a name, `AssemblyInvalid` when a tool's schema is none.
+    /// `Conflict` when two tools or two middlewares share a name, `AssemblyInvalid` when a tool's schema is none or a
+    /// middleware stands where it cannot work.
     pub fn new(parts: AssemblyParts) -> Result<Self, Error> {
         let AssemblyParts {
             model,
@@ -121,6 +123,7 @@ impl Assembly {
                 ));
             }
         }
+        check_order(&middleware)?;
         let having = |pick: fn(&dyn Middleware) -> bool| -> Vec<usize> {
             (0..middleware.len())
                 .filter(|place| pick(middleware[*place].as_ref()))

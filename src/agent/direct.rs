@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::extras::{LAST, extras, insert_extras};
-use crate::middleware::{self, Middleware};
+use crate::middleware::{self, Middleware, guardrail_provider};
 use crate::protocol::assembly::{DirectConfig, Feature, Features, MiddlewareConfig};
 use crate::protocol::error::{Error, ErrorCode};
 
@@ -43,7 +43,7 @@ const DIRECT: &[(&str, Switch)] = &[
     ),
     ("dangling_tool_call", Switch::Always),
     (
-        "guardrail",
+        guardrail_provider::NAME,
         Switch::Feature(
             "guardrail",
             |f| f.guardrail.as_ref(),

@@ -20,7 +20,7 @@ use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools
 use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
-use crate::ports::authorization::Access;
+use crate::ports::authorization::{Access, Principal};
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::sandbox::Sandbox;
@@ -70,6 +70,8 @@ pub struct LeadInputs<'a> {
     pub model: &'a ModelChoice,
     /// Whom to ask which tools may be used; `None` when authorization is off.
     pub access: Option<Access>,
+    /// For whom the agent works, where somebody is asked about its calls.
+    pub principal: Option<Principal>,
     /// The skills of the user.
     pub catalog: Arc<Catalog>,
     /// The same as they are while the agent runs.
@@ -220,6 +222,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         tools: &list.bound,
         deferred: list.deferred,
         gate: list.gate,
+        principal: inputs.principal,
         plan_mode: options.is_plan_mode,
         memory: inputs.memory,
         memory_queue: inputs.memory_queue,

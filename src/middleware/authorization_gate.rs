@@ -3,26 +3,23 @@
 //! The first layer decides which tools an agent is composed with; this one holds when a call comes anyway, or when what the
 //! user may do has changed since. Both ask the same provider.
 //!
-//! Source: DeerFlow `GuardrailMiddleware` with the authorization adapter, TL-10, MW-GRD-1, 2 and 4. Records of decisions in
-//! the journal (MW-GRD-3) are not there yet.
+//! Source: DeerFlow `GuardrailMiddleware` with the authorization adapter, TL-10, MW-GRD-1 to MW-GRD-4.
 
 use serde_json::{Map, Value};
 
+use super::guardrail_record::{DENIED, Decider, MAX_REASON_CHARS, NOT_EVALUATED};
 use super::{Hooks, Middleware, NextTool, RunFacts};
 use crate::ports::BoxFuture;
 use crate::ports::authorization::{Access, Principal, Resource, Verdict};
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::guardrail::GuardrailDecision;
 use crate::protocol::warning::Warning;
 use crate::tools::tool_search;
 
 /// What is asked about a call.
 const ACTION: &str = "call";
-/// The code of a refusal.
-const DENIED: &str = "oap.denied";
-/// The code of a refusal because nobody could say.
-const NOT_EVALUATED: &str = "oap.evaluator_error";
-/// Longest reason that a model is told, in characters.
-const MAX_REASON_CHARS: usize = 500;
+/// What it is called in records.
+const NAME: &str = "authorization_gate";
 
 /// On whose behalf a run calls tools, given whom the agent was composed for; an error is why that cannot be told.
 type Identify = dyn Fn(&Principal, &RunFacts) -> Result<Principal, String> + Send + Sync;
@@ -54,6 +51,16 @@ impl AuthorizationGate {
         self
     }
 
+    fn decider<'a>(&'a self, user_role: &'a str) -> Decider<'a> {
+        Decider {
+            middleware: NAME,
+            provider: self.access.authorizer.name(),
+            agent_id: None,
+            user_role,
+            fail_closed: self.access.fail_closed,
+        }
+    }
+
     /// Why a call may not be made; `None` when it may.
     fn refusal(&self, invocation: &ToolInvocation) -> Option<String> {
         let name = &invocation.name;
@@ -77,10 +84,14 @@ impl AuthorizationGate {
         match decided {
             Ok(Verdict::Allow) => None,
             Ok(Verdict::Deny(reason)) => {
+                let decision = GuardrailDecision::denied(DENIED, reason.as_str());
+                self.decider(&principal.role)
+                    .record(invocation, &decision, false);
                 let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
-                Some(format!(
-                    "the call of {shown:?} is not allowed ({DENIED}): {reason}"
-                ))
+                let told = format!("the call of {shown:?} is not allowed ({DENIED}): {reason}");
+                let signals = &invocation.run.facts.signals;
+                signals.warn(Warning::GuardrailDenied, told.clone());
+                Some(told)
             }
             Err(why) => {
                 let follows = match fail_closed {
@@ -89,6 +100,11 @@ impl AuthorizationGate {
                 };
                 let message =
                     format!("the call of {shown:?} could not be authorized ({why}); {follows}");
+                let decision = GuardrailDecision {
+                    allow: !fail_closed,
+                    ..GuardrailDecision::denied(NOT_EVALUATED, message.as_str())
+                };
+                self.decider("").record(invocation, &decision, true);
                 let signals = &invocation.run.facts.signals;
                 signals.warn(Warning::AuthorizationFailed, message);
                 // What went wrong inside is no business of the model's.
@@ -104,7 +120,7 @@ impl AuthorizationGate {
 
 impl Middleware for AuthorizationGate {
     fn name(&self) -> &str {
-        "authorization_gate"
+        NAME
     }
 
     fn hooks(&self) -> Hooks {

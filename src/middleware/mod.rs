@@ -13,6 +13,8 @@ pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod durable_context;
 pub mod dynamic_context;
+pub mod guardrail_provider;
+mod guardrail_record;
 mod hard_stop;
 pub mod host_middleware;
 pub mod input_sanitization;
@@ -22,11 +24,13 @@ pub mod memory;
 pub(crate) mod message_marks;
 pub mod model_length;
 pub mod read_before_write;
+mod refusal;
 mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
 pub mod sandbox;
+pub mod sandbox_audit;
 pub mod skill_activation;
 pub mod skill_tool_policy;
 #[cfg(test)]
@@ -46,6 +50,7 @@ pub mod token_usage;
 mod tool_contents;
 pub mod tool_error_handling;
 pub mod tool_output_budget;
+pub mod tool_progress;
 mod tool_result_class;
 pub mod tool_result_sanitization;
 mod turns;
@@ -63,6 +68,7 @@ use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
 use durable_context::{DurableContext, DurableContextConfig};
 use dynamic_context::{DynamicContext, DynamicContextConfig};
+use guardrail_provider::Guardrail;
 use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
@@ -72,6 +78,7 @@ use model_length::ModelLength;
 use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
 use sandbox::Sandbox as SandboxMiddleware;
+use sandbox_audit::SandboxAudit;
 use skill_activation::SkillActivation;
 use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
@@ -85,11 +92,13 @@ use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
 use tool_output_budget::ToolOutputBudget;
+use tool_progress::ToolProgress;
 use tool_result_sanitization::ToolResultSanitization;
 use uploads::{UploadTools, Uploads};
 use view_image::ViewImage;
 
 use crate::ports::BoxFuture;
+use crate::ports::authorization::Principal;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
@@ -99,8 +108,8 @@ use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, SummarizationConfig, TitleConfig,
-    TokenBudgetConfig, ToolOutputConfig,
+    AppConfig, Feature as _, GuardrailsConfig, LoopDetectionConfig, SummarizationConfig,
+    TitleConfig, TokenBudgetConfig, ToolOutputConfig, ToolProgressConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -210,6 +219,23 @@ pub const CHAIN: &[Place] = &[
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
         outright: None,
     },
+    // Inside of the authorization: what that denies, nobody else is asked about (MW-GRD-4).
+    Place {
+        name: guardrail_provider::NAME,
+        lead: |inputs| {
+            let section = &inputs.app.guardrails;
+            let guardrail = Guardrail::of_section(section, inputs.principal.take());
+            let guardrail = guardrail.map_err(|error| error.below("/guardrails"))?;
+            guardrail.map_or(Ok(None), there)
+        },
+        outright: Some(guardrail_of_settings),
+    },
+    // After those who know the caller: what a command says counts for everybody.
+    Place {
+        name: "sandbox_audit",
+        lead: |_| there(SandboxAudit),
+        outright: Some(|settings| plain(settings, || SandboxAudit)),
+    },
     // Inside of whoever refuses a call: what does not run holds up no other call.
     Place {
         name: "read_before_write",
@@ -222,6 +248,24 @@ pub const CHAIN: &[Place] = &[
         },
         // Without files of its own there is nothing that it could look at.
         outright: None,
+    },
+    // Next to the classes that it reads (MC-4).
+    Place {
+        name: "tool_progress",
+        lead: |inputs| {
+            let section = &inputs.app.tool_progress;
+            let on = section
+                .is_enabled()
+                .then(|| ToolProgress::new(section.clone()));
+            on.map_or(Ok(None), there)
+        },
+        // Whoever names it wants it.
+        outright: Some(|mut settings| {
+            settings.entry("enabled").or_insert(Value::Bool(true));
+            let config: ToolProgressConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolProgress::new(config))
+        }),
     },
     // Classifies what the tool itself did, before anything outside changes it.
     Place {
@@ -472,6 +516,17 @@ fn made(middleware: impl Middleware) -> Result<Arc<dyn Middleware>, Error> {
     Ok(Arc::new(middleware))
 }
 
+/// The guardrail of an agent that names it. Whoever names it wants it, and there is none that asks nobody.
+fn guardrail_of_settings(mut settings: Map<String, Value>) -> Result<Arc<dyn Middleware>, Error> {
+    settings.insert("enabled".to_owned(), Value::Bool(true));
+    let section: GuardrailsConfig = from_value(Value::Object(settings))?;
+    let nobody = "nothing says who is asked";
+    match Guardrail::of_section(&section, None)? {
+        Some(guardrail) => made(guardrail),
+        None => Err(Error::at(ErrorCode::MissingMember, "/provider", nobody)),
+    }
+}
+
 /// Makes a middleware that takes no settings.
 fn plain<M: Middleware>(
     settings: Map<String, Value>,
@@ -489,7 +544,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 }
 
 /// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &["llm_error_handling", "sandbox_audit", "tool_progress"];
+const NOT_YET: &[&str] = &["llm_error_handling"];
 
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {
@@ -503,6 +558,8 @@ pub struct ChainInputs<'a> {
     pub deferred: Option<DeferredTools>,
     /// The second layer of authorization, if it is on.
     pub gate: Option<AuthorizationGate>,
+    /// For whom the agent works; without it, the context of a run says.
+    pub principal: Option<Principal>,
     /// Whether the agent keeps a plan.
     pub plan_mode: bool,
     /// The right to touch memory, if the agent has any.
@@ -536,6 +593,7 @@ impl<'a> ChainInputs<'a> {
             tools: &[],
             deferred: None,
             gate: None,
+            principal: None,
             plan_mode: false,
             memory: None,
             memory_queue: None,
@@ -628,6 +686,22 @@ pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> 
                 ),
             ))
         }
+    }
+}
+
+/// Checks what the order of a chain must hold whoever made it (MC-4).
+///
+/// # Errors
+/// `AssemblyInvalid` at the middleware that stands wrong.
+pub fn check_order(chain: &[Arc<dyn Middleware>]) -> Result<(), Error> {
+    let place = |name: &str| chain.iter().position(|part| part.name() == name);
+    match (place("tool_error_handling"), place("tool_progress")) {
+        (Some(outer), Some(inner)) if outer < inner => Err(Error::at(
+            ErrorCode::AssemblyInvalid,
+            format!("/middleware/{inner}"),
+            "\"tool_progress\" reads what \"tool_error_handling\" says of results, so it must stand outside of it",
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -192,6 +192,17 @@ pub(super) fn of_answer(tool: &str, status: ToolStatus, content: &Value) -> Valu
     meta("success", None, true, "continue", "content_analysis")
 }
 
+/// The class of a call that was not made because a guard refused it.
+pub(super) fn of_refusal() -> Value {
+    error(PERMISSION, "tool_return")
+}
+
+/// The class of a call that was not made because its tool got nowhere (MW-TPR-3).
+pub(super) fn of_blocked() -> Value {
+    let kind = kind("blocked_by_progress_guard", true, "summarize");
+    error(kind, "progress_middleware")
+}
+
 fn error(kind: Kind, source: &str) -> Value {
     meta(
         "error",

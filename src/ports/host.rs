@@ -21,6 +21,8 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Say whether a tool call may be made.
+    Guardrail,
     /// Give a verdict as a middleware, at this point of the run.
     Middleware(Point),
     /// Be the sandbox; what exactly is the call's name.
@@ -35,6 +37,7 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Guardrail => "guardrail",
             HostCallKind::Middleware(_) => "middleware",
             HostCallKind::Sandbox(_) => "sandbox",
             HostCallKind::Memory => "memory",
@@ -47,7 +50,7 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool, of the model or of the middleware; else what is to be done.
+    /// Name of the tool, of the model, of the guardrail or of the middleware; else what is to be done.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
@@ -100,6 +103,10 @@ pub trait HostCalls: Send + Sync + 'static {
     /// Passes on what a tool emits while it runs, as a `custom` event. A future to await before the next when the listener
     /// is behind; `None` when there is room.
     fn emit_custom(&self, call_id: &str, value: Value) -> Option<BoxFuture<'static, ()>>;
+    /// The time, as events have it; the beginning of time where no clock is there, in tests.
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
+    }
 }
 
 /// What an adapter does when the runtime goes down, which the code `Closed` says: the run is being cancelled, and whatever the

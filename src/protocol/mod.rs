@@ -16,6 +16,7 @@ pub mod descriptor_diff;
 pub mod environment;
 pub mod error;
 pub mod goal;
+pub mod guardrail;
 pub mod host_middleware;
 pub mod host_tool;
 pub mod json;

@@ -68,6 +68,14 @@ pub enum Warning {
     GoalEvaluationFailed,
     /// What came of a goal could not be stored; the run ends as it would without one.
     GoalNotStored,
+    /// A guardrail denied a call; it was not made (MW-GRD-3).
+    GuardrailDenied,
+    /// A guardrail could not be asked about a call: what follows is up to the configuration's `fail_closed` (MW-GRD-2).
+    GuardrailFailed,
+    /// A shell command is dangerous or no command at all; it was not run (MW-AUD-1).
+    CommandRefused,
+    /// A shell command is risky; it was run (MW-AUD-4).
+    CommandRisky,
 }
 
 impl Warning {
@@ -106,6 +114,10 @@ impl Warning {
             Warning::SkillReadUnmarked => "skill_read_unmarked",
             Warning::GoalEvaluationFailed => "goal_evaluation_failed",
             Warning::GoalNotStored => "goal_not_stored",
+            Warning::GuardrailDenied => "guardrail_denied",
+            Warning::GuardrailFailed => "guardrail_failed",
+            Warning::CommandRefused => "command_refused",
+            Warning::CommandRisky => "command_risky",
         }
     }
 }

@@ -16,6 +16,7 @@ use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
 use crate::adapters::{host_memory, host_sandbox};
+use crate::middleware::guardrail_provider;
 use crate::middleware::host_middleware::check_verdict;
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
@@ -179,6 +180,7 @@ impl Calls {
             let checked = match slot.kind {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
+                HostCallKind::Guardrail => guardrail_provider::check_answer(value),
                 HostCallKind::Middleware(point) => check_verdict(point, value),
                 HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
                 HostCallKind::Memory => host_memory::check_answer(value),

@@ -17,7 +17,7 @@ use crate::adapters::offload::Offload;
 use crate::adapters::skills_dir::{SkillSettings, SkillsDir, UserSkills};
 use crate::adapters::thread_files_dir::ThreadFilesDir;
 use crate::agent::assembly::AssemblyParts;
-use crate::agent::authorization::access_of_request;
+use crate::agent::authorization::{access_of_request, principal};
 use crate::agent::goal::Evaluator;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
 use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
@@ -252,6 +252,9 @@ impl Runtime {
 
         let lists = config.authorization.as_ref();
         let access = access_of_request(app, lists, sections, &selection)?;
+        let role = &app.authorization.default_role;
+        let is_guarded = app.guardrails.is_enabled();
+        let whom = is_guarded.then(|| principal(sections, &selection, role));
         let (mut model, model_warnings) = choose(app, &options, agent, access.as_ref())?;
         scope.references.leave_out(&mut model.parameters);
         warnings.extend(model_warnings);
@@ -291,6 +294,7 @@ impl Runtime {
             default_soul,
             model: &model,
             access,
+            principal: whom.transpose()?,
             catalog: loaded.catalog.clone(),
             library: Arc::new(UserSkills::new(
                 scope.skills.clone(),

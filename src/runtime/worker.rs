@@ -36,6 +36,7 @@ use crate::protocol::json::quote;
 use crate::protocol::message::{Kind, ToolCall};
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
+use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
 use crate::state::Overlay;
 use crate::state::update::StateUpdate;
@@ -482,6 +483,10 @@ impl HostCalls for RunHost {
         self.events.custom(call_id, &value);
         let wait = self.events.queue()?.pressure()?;
         Some(Box::pin(wait))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.events.now()
     }
 }
 

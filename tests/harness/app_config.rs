@@ -131,12 +131,8 @@ fn the_tokens_of_a_subagent_follow_the_nearest_word() {
 fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
     for (value, path) in [
         (
-            json!({"tool_progress": {"enabled": true}}),
-            "/tool_progress/enabled",
-        ),
-        (
-            json!({"guardrails": {"enabled": true}}),
-            "/guardrails/enabled",
+            json!({"guardrails": {"enabled": true, "provider": {"use": "a:B"}}}),
+            "/guardrails/provider/use",
         ),
         (
             json!({"llm_call": {"max_concurrent_calls": 4}}),

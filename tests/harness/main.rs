@@ -35,5 +35,6 @@ mod sanitizing;
 mod skill_runs;
 mod summaries;
 mod thread_files;
+mod tool_guards;
 
 use support::{host, parts, ports};

@@ -95,6 +95,26 @@ void unknown_names(std::string_view config) {
     CHECK(!MUST(host.try_dispatch(*fawn::event::parse(R"({"type":"host_call","data":{"name":"look"}})"))));
 }
 
+// A guardrail of the host decides whether the tool is called.
+void guardrails(std::string_view config) {
+    std::string guarded(looker);
+    const std::string_view tools = R"("tools":)";
+    const auto at = guarded.find(tools);
+    CHECK(at != std::string::npos);
+    guarded.insert(at, R"("middleware":[{"name":"guardrail_provider","provider":{"use":"host","config":{"name":"watch"}}}],)");
+    for (const bool allow : {true, false}) {
+        const objects o(config, guarded);
+        fawn::dispatcher host(o.runtime);
+        host.tool("look", [](fawn::pending_call&) { return "seen"; });
+        host.guardrail("watch", [allow](fawn::pending_call& call) {
+            CHECK(call.kind() == "guardrail" && call.arg("tool_name") == "look");
+            return fawn::answer::json(allow ? R"({"allow":true})" : R"({"allow":false,"reasons":[{"code":"night"}]})");
+        });
+        CHECK(contains(run_with(o, host), R"("status":"success")"));
+        CHECK(contains(o.messages(), allow ? R"("content":"seen")" : "(night)"));
+    }
+}
+
 // An answer that the library refuses is told to the host, and the run goes on with an error.
 void refused_answers(std::string_view config) {
     for (const char* wrong : {"{\"content\":}", R"({"content":"x","nonsense":1})"}) {
@@ -282,6 +302,7 @@ int main() {
         middleware_of_the_host(config);
         exceptions(config);
         unknown_names(config);
+        guardrails(config);
         refused_answers(config);
         later_from_another_thread(config);
         dropped_and_moved(config);

@@ -26,8 +26,9 @@ class Assembly {
       addon.release(handle);
       throw error;
     }
-    const { tools, middleware } = own;
-    this.#core = { handle, runtime: runtimeCore, tools, middleware, models: models.found, answersModels: models.isWhole };
+    const { tools, middleware, guardrail } = own;
+    const { found, isWhole } = models;
+    this.#core = { handle, runtime: runtimeCore, tools, middleware, guardrail, models: found, answersModels: isWhole };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
     forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));

@@ -36,11 +36,11 @@ function withoutModels(model, what) {
 
 /** Functions apart from a configuration. */
 function apart(functions = {}) {
-  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools, middleware and model');
-  const { tools = {}, middleware = {}, model, ...others } = functions;
+  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools, middleware, model and guardrail');
+  const { tools = {}, middleware = {}, model, guardrail, ...others } = functions;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw errorOf('unknown_member', `functions of the host are in tools, middleware and model, not in ${unknown}`, `/${unknown}`);
+    throw errorOf('unknown_member', `functions of the host are in tools, middleware, model and guardrail, not in ${unknown}`, `/${unknown}`);
   }
   for (const [kind, list] of Object.entries({ tools, middleware })) {
     if (!isObject(list) || Array.isArray(list)) throw new TypeError(`fawn: ${kind} must be an object of functions`);
@@ -50,16 +50,17 @@ function apart(functions = {}) {
     tools: new Map(Object.entries(tools)),
     middleware: new Map(Object.entries(middleware)),
     model: model === undefined ? undefined : checked(model, 'model'),
+    guardrail: guardrail === undefined ? undefined : checked(guardrail, 'guardrail'),
   };
 }
 
 /** The members of an assembly's configuration in which middlewares stand. */
 const CHAINS = ['middleware', 'extra_middleware'];
 
-/** An assembly's configuration without functions, and the functions: by name, and one for models apart. */
+/** An assembly's configuration without functions, and the functions: by name, and one for models and one for guardrails apart. */
 function split(config, functions) {
-  const { tools, middleware, model } = apart(functions);
-  if (!isObject(config)) return { given: config, tools, middleware, model };
+  const { tools, middleware, model, guardrail } = apart(functions);
+  if (!isObject(config)) return { given: config, tools, middleware, model, guardrail };
   const given = { ...config };
   const take = (member, what, found) => {
     if (!Array.isArray(config[member])) return;
@@ -72,7 +73,7 @@ function split(config, functions) {
   take('tools', 'tool', tools);
   for (const member of CHAINS) take(member, 'middleware', middleware);
   if ('model' in config) given.model = withoutModels(config.model, 'model');
-  return { given, tools, middleware, model };
+  return { given, tools, middleware, model, guardrail };
 }
 
 /** A runtime's configuration without functions. */

@@ -393,6 +393,35 @@ both('a signal that is aborted when the runtime is closed', async (t, runtime) =
   await run.result().catch(() => {});
 });
 
+test('a guardrail decides whether a tool is called', async (t) => {
+  const runtime = open(t, {});
+  const calls = ['one', 'two', 'three', 'four'].map((at) => ({ name: 'look', args: { at } }));
+  const config = {
+    model: { provider: 'scripted', replies: [{ tool_calls: calls }, { content: 'Done.' }] },
+    middleware: [{ name: 'guardrail_provider', provider: { use: 'host', config: { name: 'watch' } } }],
+    tools: [{ name: 'look', description: '', execute: ({ at }) => at }],
+  };
+  const asked = [];
+  const agent = runtime.assembly(config, {
+    guardrail: async ({ tool_input: { at } }, { kind, name }) => {
+      asked.push(`${kind} ${name} ${at}`);
+      if (at === 'three') throw new Error('asleep');
+      if (at === 'four') return undefined;
+      return { allow: at === 'one', reasons: [{ code: 'odd', message: 'No.' }] };
+    },
+  });
+  const thread = runtime.thread();
+  const result = await agent.start(thread, { input: { messages: ['Go'] } }).result();
+  assert.equal(result.status, 'success');
+  assert.deepEqual(asked.sort(), ['guardrail watch four', 'guardrail watch one', 'guardrail watch three', 'guardrail watch two']);
+  const results = thread.state().values.messages.filter(({ type }) => type === 'tool').map(({ content }) => content);
+  assert.equal(results[0], 'one');
+  assert.match(results[1], /not allowed \(odd\): No\./);
+  for (const text of results.slice(2)) assert.match(text, /oap\.evaluator_error/);
+  assert.throws(() => runtime.assembly(config, { guardrail: 5 }), TypeError);
+  agent.close();
+});
+
 test('a function for a tool that there is not is an error', (t) => {
   const runtime = open(t, {});
   const before = living();

@@ -1,4 +1,4 @@
-//! Sections about who may do what: `authorization` and `guardrails`.
+//! The section `authorization`: who may use which model and tool.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::feature::{Feature, OpaqueSettings, Unavailable, not_blank};
+use super::feature::{Unavailable, not_blank};
 use crate::protocol::decode::{carry, from_value, tagged, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 
@@ -277,49 +277,5 @@ impl JsonSchema for AccessPolicy {
             },
             "additionalProperties": false,
         })
-    }
-}
-
-/// Asks somebody before each tool call (MW-GRD).
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct GuardrailsConfig {
-    /// Whether anybody is asked. Default false.
-    pub enabled: Option<bool>,
-    /// Whether a call is denied when they cannot answer. Default true.
-    pub fail_closed: bool,
-    /// What names the agent to them.
-    pub passport: Option<String>,
-    /// Who is asked.
-    pub provider: Option<GuardrailProviderConfig>,
-}
-
-/// Somebody who is asked before each tool call.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GuardrailProviderConfig {
-    /// How DeerFlow names the class.
-    #[serde(rename = "use")]
-    pub class: String,
-    /// Its settings.
-    #[serde(default)]
-    pub config: OpaqueSettings,
-}
-
-impl Default for GuardrailsConfig {
-    fn default() -> Self {
-        GuardrailsConfig {
-            enabled: None,
-            fail_closed: true,
-            passport: None,
-            provider: None,
-        }
-    }
-}
-
-impl Feature for GuardrailsConfig {
-    const ON_BY_DEFAULT: bool = false;
-    fn switch(&self) -> Option<bool> {
-        self.enabled
     }
 }

@@ -4,6 +4,7 @@ mod access;
 mod conversation;
 mod feature;
 mod gateway;
+mod guardrails;
 mod limits;
 mod memory;
 mod sandbox;
@@ -20,12 +21,16 @@ use serde_json::{Map, Value, json};
 
 pub use access::{
     AccessPolicy, Allowed, AuthorizationConfig, AuthorizationLists, AuthorizationProviderConfig,
-    GuardrailProviderConfig, GuardrailsConfig, RoleConfig,
+    RoleConfig,
 };
 pub use conversation::{
     ContextSize, ContextSizeKind, PdfConverter, SummarizationConfig, TitleConfig, UploadsConfig,
 };
 pub use feature::{Feature, OpaqueSettings, Unavailable};
+pub use guardrails::{
+    AllowlistConfig, ClassGuardrailConfig, GuardrailProviderConfig, GuardrailsConfig,
+    HostGuardrailConfig,
+};
 pub use limits::{
     CircuitBreakerConfig, LlmCallConfig, LoopDetectionConfig, SafetyDetectorConfig,
     SafetyFinishReasonConfig, TokenBudgetConfig, TokenUsageConfig, ToolFrequencyConfig,
@@ -113,7 +118,7 @@ sections! {
     tool_search: ToolSearchConfig,
     /// What happens to tool results that are too long.
     tool_output: ToolOutputConfig,
-    /// Stops tools that get nowhere. Not available in this version.
+    /// Stops tools that get nowhere.
     tool_progress: ToolProgressConfig,
     /// Wants a file to be read before it is written.
     read_before_write: ReadBeforeWriteConfig,
@@ -145,7 +150,7 @@ sections! {
     loop_detection: LoopDetectionConfig,
     /// Recognises replies that a provider cut for safety.
     safety_finish_reason: SafetyFinishReasonConfig,
-    /// Asks somebody before each tool call. Not available in this version.
+    /// Asks somebody before each tool call: lists of tools, or the host.
     guardrails: GuardrailsConfig,
     /// Who may use which model and tool.
     authorization: AuthorizationConfig,
@@ -257,6 +262,7 @@ impl AppConfig {
             ("token_budget", self.token_budget.validate()),
             ("loop_detection", self.loop_detection.validate()),
             ("safety_finish_reason", self.safety_finish_reason.validate()),
+            ("guardrails", self.guardrails.validate()),
             ("authorization", self.authorization.validate()),
             ("llm_call", self.llm_call.validate()),
             ("circuit_breaker", self.circuit_breaker.validate()),
@@ -303,8 +309,6 @@ impl AppConfig {
     /// Refuses what is asked for and not there. A feature that comes to be loses its line here.
     fn check_available(&self) -> Result<(), Error> {
         let features: &[(&str, Asked)] = &[
-            ("tool_progress", asked(&self.tool_progress)),
-            ("guardrails", asked(&self.guardrails)),
             ("llm_call", asked(&self.llm_call)),
             ("circuit_breaker", asked(&self.circuit_breaker)),
         ];

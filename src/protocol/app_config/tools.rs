@@ -281,7 +281,7 @@ impl Feature for ToolProgressConfig {
 }
 
 impl ToolProgressConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         for (path, value) in [
             ("/stagnation_threshold", self.stagnation_threshold),
             ("/warn_escalation_count", self.warn_escalation_count),

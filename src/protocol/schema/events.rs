@@ -90,12 +90,12 @@ pub const EVENT_TYPES: &[EventType] = &[
             object(
                 json!({
                     "tag": {
-                        "description": "What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come.",
+                        "description": "What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name), guardrail (a call was denied, or nobody could tell), sandbox_audit (a shell command was refused, or is risky); more may come.",
                         "type": "string",
                     },
-                    "action": {"description": "What was done: activate, bind_secrets; more may come.", "type": "string"},
+                    "action": {"description": "What was done: activate, bind_secrets, deny_tool_call, allow_tool_call_after_provider_error, block_command, warn_of_command; more may come.", "type": "string"},
                     "changes": {
-                        "description": "The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill).",
+                        "description": "The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). Of a call: tool_name, tool_call_id, what decided and why, never its arguments. Of a command: its rule, and its first 200 characters.",
                         "type": "object",
                     },
                 }),
@@ -198,10 +198,10 @@ pub const EVENT_TYPES: &[EventType] = &[
             object(
                 json!({
                     "call_id": {"description": "For fawn_call_emit and fawn_call_finish.", "type": "integer", "minimum": 1},
-                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "middleware", "sandbox", "memory"]}, {"type": "string"}]},
-                    "name": {"description": "The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add.", "type": "string"},
+                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "guardrail", "middleware", "sandbox", "memory"]}, {"type": "string"}]},
+                    "name": {"description": "The tool, the model, the guardrail or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add.", "type": "string"},
                     "args": {
-                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages.",
+                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A guardrail: the tool call that it is asked about (schema guardrail_request). A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages.",
                         "type": "object",
                     },
                     "tool_call_id": {"description": "The model's id of the tool call that is asked for, or asked about.", "type": ["string", "null"]},

@@ -17,6 +17,7 @@ use super::descriptor::AssemblyDescriptor;
 use super::descriptor_diff::{DescriptorDiagram, DescriptorDiff, DescriptorPair};
 use super::error::{Error, ErrorCode};
 use super::goal::{GoalOp, goal_answer, goal_op};
+use super::guardrail::{GuardrailDecision, GuardrailRequest};
 use super::json::parse;
 use super::model_entry::ModelEntry;
 use super::run::{
@@ -160,6 +161,17 @@ pub const SCHEMAS: &[Schema] = &[
         event,
     ),
     plain("call_answer", "Input of fawn_call_finish.", call_answer),
+    plain(
+        "guardrail_request",
+        "The args of a host call of the kind guardrail: the tool call that is asked about.",
+        answer::complete::<GuardrailRequest<'_>>,
+    ),
+    Schema {
+        name: "guardrail_answer",
+        summary: "What stands under ok in the answer to such a call.",
+        schema: of::<GuardrailDecision>,
+        round_trip: Some(|text| taken::<GuardrailDecision>(text, |_| Ok(()))),
+    },
     plain(
         "middleware_question",
         "The args of a host call of the kind middleware.",
@@ -315,10 +327,10 @@ fn call_answer() -> Value {
         "maxProperties": 1,
         "properties": {
             "ok": {
-                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
             },
             "error": {
-                "description": "It could not be done; the text is for the model. From a middleware it counts as no answer.",
+                "description": "It could not be done; the text is for the model. From a guardrail or a middleware it counts as no answer.",
                 "anyOf": [
                     {"type": "string"},
                     {
