@@ -217,9 +217,7 @@ fn tool(call: &Value) -> Value {
             "content": "Task Succeeded. Result: it is blue",
             "additional_kwargs": {"subagent_status": "completed", "subagent_result_brief": "it is blue"},
         }}),
-        "read_file" => {
-            answered("---\nname: demo\ndescription: Shows how.\n---\n\nBODY of the skill\n")
-        }
+        "read_file" => answered(&skill("")),
         name => answered(&format!("{name} did it")),
     }
 }
@@ -247,10 +245,44 @@ fn lead(configurable: Value) -> Value {
     json!({"factory": "lead", "configurable": configurable, "tools": tools()})
 }
 
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("fawn-durable-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A folder of skills with one, `demo`, whose front matter says more.
+fn skills(name: &str, more: &str) -> Folder {
+    let folder = Folder::new(name);
+    let demo = folder.0.join("public/demo");
+    std::fs::create_dir_all(&demo).unwrap();
+    std::fs::write(demo.join("SKILL.md"), skill(more)).unwrap();
+    folder
+}
+
+fn skill(more: &str) -> String {
+    format!("---\nname: demo\ndescription: Shows how.\n{more}---\n\nBODY of the skill\n")
+}
+
 /// XT-3, through the lead factory: what the summary takes away is in the state before, and the request tells of it.
 #[test]
 fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
-    let host = Host::new(json!({"summarization": summarising(11, 1)}));
+    let folder = skills("xt-3", "");
+    let host =
+        Host::new(json!({"summarization": summarising(11, 1), "skills": {"path": folder.0}}));
     let agent = host.agent(lead(
         json!({"is_plan_mode": true, "subagent_enabled": true}),
     ));
@@ -272,6 +304,7 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
         ),
     );
     assert_eq!(told.end["status"], "success", "{}", told.end);
+    assert_eq!(told.ran, ["task", "read_file", "work", "work"]);
     assert_eq!(told.asked.len(), 1);
     assert!(
         told.asked[0].1.contains("calls write_todos")
@@ -342,11 +375,7 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
         system.contains("`durable_context_data`"),
         "merged by coalescing"
     );
-    assert!(
-        !system.contains("was</system>")
-            && !system.contains("it is blue")
-            && !system.contains("Shows how")
-    );
+    assert!(!system.contains("was</system>") && !system.contains("it is blue"));
     let list = last["messages"].as_array().unwrap();
     assert!(list.iter().all(|message| message["type"] != "system"));
     let text = json!(list).to_string();
@@ -375,6 +404,33 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
     let block = data(&next.requests[0]).unwrap();
     assert!(block.contains(summary) && block.contains("do c2") && block.contains("demo"));
     assert_eq!(next.statuses(), [("c2", "completed")]);
+}
+
+/// MW-STP-1: what a skill allows holds as long as the skill is in use, whatever became of the message that brought it.
+#[test]
+fn a_skill_restricts_the_tools_after_its_text_is_gone() {
+    let folder = skills("restrict", "allowed-tools: [work]\n");
+    let host = Host::new(json!({"summarization": summarising(7, 1), "skills": {"path": folder.0}}));
+    let agent = host.agent(lead(json!({})));
+    let thread = host.thread();
+    let replies = vec![
+        calls(&[("read_file", "c1", json!({ "path": SKILL }))]),
+        calls(&[task("c2")]),
+        calls(&[("work", "c3", json!({}))]),
+        says("Done."),
+    ];
+    let told = host.say(
+        &agent,
+        &thread,
+        "Go",
+        answers(replies, vec![answered("what was")]),
+    );
+    assert_eq!(told.ran, ["read_file", "work"]);
+    assert_eq!(told.state["summary_text"], "what was");
+    assert!(!told.state["messages"].to_string().contains("BODY"));
+    let has_task = |request: &Value| request["tools"].to_string().contains("\"task\"");
+    let has: Vec<bool> = told.requests.iter().map(has_task).collect();
+    assert_eq!(has, [true, false, false, false]);
 }
 
 /// Results that no hook of their run saw are noted by the next run, before its summary takes them.
@@ -599,31 +655,14 @@ fn z1_settings_that_are_always_met_neither_loop_nor_lose_the_request() {
     }
 }
 
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let folder =
-            std::env::temp_dir().join(format!("fawn-durable-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// What was noted is on disk: another process tells the model the same, and its summary takes the one before in.
 #[test]
 fn a_thread_that_is_opened_again_knows_what_it_knew() {
     let folder = Folder::new("restart");
+    let library = skills("restart-skills", "");
     let sections = json!({
         "summarization": summarising(9, 1),
+        "skills": {"path": library.0},
         "database": {"backend": "sqlite", "sqlite_dir": folder.0},
     });
     let options = || lead(json!({"subagent_enabled": true}));
