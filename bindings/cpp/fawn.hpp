@@ -1342,7 +1342,7 @@ public:
 
     /// Its number within the runtime.
     [[nodiscard]] std::uint64_t id() const noexcept { return says_ ? says_->id : 0; }
-    /// "tool", "model" or "middleware".
+    /// "tool", "model", "middleware", "sandbox" or "memory"; the latter two go to what `otherwise` names.
     [[nodiscard]] std::string_view kind() const noexcept { return says_ ? says_->kind : std::string_view(); }
     /// Which tool, model or middleware.
     [[nodiscard]] std::string_view name() const noexcept { return says_ ? says_->name : std::string_view(); }

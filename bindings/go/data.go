@@ -120,11 +120,12 @@ type Checkpoint struct {
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool", "model" or "middleware".
+	// Kind is "tool", "model", "middleware", "sandbox" or "memory".
 	Kind string `json:"kind"`
-	// Name is the tool's, the model's or the middleware's.
+	// Name is the tool's, the model's or the middleware's; of a sandbox or a memory, what is to be done.
 	Name string `json:"name"`
-	// Args are the tool's arguments, the model's request, or what a middleware is asked about ([MiddlewareQuestion]).
+	// Args are the tool's arguments, the model's request, what a middleware is asked about ([MiddlewareQuestion]), or what is
+	// to be done about what.
 	Args json.RawMessage `json:"args"`
 	// ToolCallID is the id that the model gave the tool call that is asked for, or asked about; else empty.
 	ToolCallID string `json:"tool_call_id"`

@@ -22,6 +22,9 @@ use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::Access;
 use crate::ports::memory_policy::MemoryAccess;
+use crate::ports::memory_queue::MemoryQueue;
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
     self, Delegation, Interaction, Mount, PromptInputs, PromptSkills, RenderedPrompt, SkillListing,
@@ -83,6 +86,12 @@ pub struct LeadInputs<'a> {
     pub memory: Option<MemoryAccess>,
     /// Middleware in addition to the chain's.
     pub extra_middleware: &'a [ExtraMiddleware],
+    /// The memory that hears what runs say, if there is one.
+    pub memory_queue: Option<Arc<dyn MemoryQueue>>,
+    /// The files of the user's threads, if they are kept on this machine.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandboxes of the user's threads, if there are any.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -155,7 +164,16 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         configured: inputs.configured,
         groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
         host_bash: app.sandbox.allow_host_bash,
-        builtins: BuiltinInputs::default(),
+        builtins: BuiltinInputs {
+            // Where a sandbox has its own files, those here are not the ones that tools work on.
+            thread_files: inputs.thread_files.clone().filter(|_| {
+                inputs
+                    .sandbox
+                    .as_ref()
+                    .is_none_or(|it| it.has_host_mounts())
+            }),
+            vision: inputs.model.supports_vision,
+        },
         self_tool: inputs.self_tool,
         webhook: options.is_webhook(),
         non_interactive: options.withholds_clarification(),
@@ -204,6 +222,10 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         gate: list.gate,
         plan_mode: options.is_plan_mode,
         memory: inputs.memory,
+        memory_queue: inputs.memory_queue,
+        thread_files: inputs.thread_files,
+        sandbox: inputs.sandbox,
+        vision: inputs.model.supports_vision,
         summary_models: inputs.summary_models,
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),

@@ -4,24 +4,29 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod agent_path;
 pub mod authorization_gate;
 mod bounded;
 mod call_set;
 pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
+pub mod durable_context;
 pub mod dynamic_context;
 mod hard_stop;
 pub mod host_middleware;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
+pub mod memory;
 mod message_marks;
 pub mod model_length;
+pub mod read_before_write;
 mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
+pub mod sandbox;
 pub mod skill_activation;
 pub mod skill_tool_policy;
 #[cfg(test)]
@@ -33,14 +38,20 @@ pub mod terminal_response;
 mod termination;
 #[cfg(test)]
 mod testing;
+pub mod thread_data;
 pub mod title;
 pub mod todo;
 pub mod token_budget;
 pub mod token_usage;
+mod tool_contents;
 pub mod tool_error_handling;
+pub mod tool_output_budget;
 mod tool_result_class;
 pub mod tool_result_sanitization;
+mod turns;
+pub mod uploads;
 mod user_message;
+pub mod view_image;
 
 use std::sync::Arc;
 
@@ -50,34 +61,46 @@ use sha2::{Digest, Sha256};
 use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
+use durable_context::{DurableContext, DurableContextConfig};
 use dynamic_context::{DynamicContext, DynamicContextConfig};
 use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
+use memory::Memory;
 use model_length::ModelLength;
+use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
+use sandbox::Sandbox as SandboxMiddleware;
 use skill_activation::SkillActivation;
 use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
 use terminal_response::TerminalResponse;
+use thread_data::ThreadData;
 use title::Title;
 use todo::Todo;
 use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_output_budget::ToolOutputBudget;
 use tool_result_sanitization::ToolResultSanitization;
+use uploads::{UploadTools, Uploads};
+use view_image::ViewImage;
 
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
+use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, Feature as _, LoopDetectionConfig, SummarizationConfig, TitleConfig,
+    TokenBudgetConfig, ToolOutputConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -120,6 +143,23 @@ pub const CHAIN: &[Place] = &[
         lead: |_| there(InputSanitization::new()),
         outright: Some(|settings| plain(settings, InputSanitization::new)),
     },
+    // Outside of what neutralises results, so that a cut cannot make a tag (MW-TRS-3).
+    Place {
+        name: "tool_output_budget",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            there(ToolOutputBudget::new(
+                &inputs.app.tool_output,
+                files,
+                sandbox,
+            ))
+        },
+        outright: Some(|settings| {
+            let config: ToolOutputConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolOutputBudget::new(&config, None, None))
+        }),
+    },
     // Outside of whatever rewrites results, so that nothing from outside gets in after it.
     Place {
         name: "tool_result_sanitization",
@@ -128,6 +168,32 @@ pub const CHAIN: &[Place] = &[
             there(ToolResultSanitization::new(remote))
         },
         outright: Some(|settings| plain(settings, || ToolResultSanitization::new([]))),
+    },
+    // Before whatever reads where a thread's files stand.
+    Place {
+        name: "thread_data",
+        lead: |inputs| there(ThreadData::new(inputs.thread_files.clone(), true)),
+        outright: Some(|settings| plain(settings, || ThreadData::new(None, true))),
+    },
+    // Before whatever injects beside the user's message, which it changes.
+    Place {
+        name: "uploads",
+        lead: |inputs| {
+            let tools = UploadTools::of(inputs.tools);
+            there(Uploads::new(inputs.thread_files.clone(), tools))
+        },
+        outright: Some(|settings| plain(settings, || Uploads::new(None, UploadTools::default()))),
+    },
+    // Outside of whatever may refuse a call or look into a sandbox for it, so that it is there for them.
+    Place {
+        name: "sandbox",
+        lead: |inputs| {
+            let lazy = inputs.app.sandbox.lazy_init.unwrap_or(true);
+            let port = inputs.sandbox.clone();
+            let part = port.map(|port| SandboxMiddleware::new(port, lazy, inputs.tools));
+            part.map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Repairs the transcript that all others leave behind.
     Place {
@@ -142,6 +208,19 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "guardrail",
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
+        outright: None,
+    },
+    // Inside of whoever refuses a call: what does not run holds up no other call.
+    Place {
+        name: "read_before_write",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            match inputs.app.read_before_write.is_enabled() {
+                true => there(ReadBeforeWrite::new(files, sandbox)),
+                false => Ok(None),
+            }
+        },
+        // Without files of its own there is nothing that it could look at.
         outright: None,
     },
     // Classifies what the tool itself did, before anything outside changes it.
@@ -169,7 +248,7 @@ pub const CHAIN: &[Place] = &[
                 memory_injection_enabled: inputs.app.memory.injection_enabled,
                 ..DynamicContextConfig::default()
             };
-            there(DynamicContext::new(config, inputs.memory.take(), None))
+            there(DynamicContext::new(config, inputs.memory.clone(), None))
         },
         outright: None,
     },
@@ -195,6 +274,19 @@ pub const CHAIN: &[Place] = &[
         },
         outright: None,
     },
+    // Notes what has to outlive a summary before one takes it away; after a reply, what the guards further in have left of it
+    // (LIM-19).
+    Place {
+        name: "durable_context",
+        lead: |inputs| {
+            let section = &inputs.app.summarization;
+            there(DurableContext::new(DurableContextConfig {
+                skill_file_read_tool_names: section.skill_file_read_tool_names.clone(),
+                skills_container_path: inputs.app.skills.container_path.as_str().to_owned(),
+            }))
+        },
+        outright: Some(|settings| made(DurableContext::new(from_value(Value::Object(settings))?))),
+    },
     // Before whatever looks for something that a summary may have taken away.
     Place {
         name: "summarization",
@@ -203,10 +295,14 @@ pub const CHAIN: &[Place] = &[
                 return Ok(None);
             };
             let config = inputs.app.summarization.clone();
-            there(Summarization::new(config, models, Vec::new())?)
+            let made = Summarization::new(config, models, Vec::new());
+            there(made.map_err(|error| error.below("/summarization"))?)
         },
-        // Not before what shows the summary to the model is there: `durable_context`.
-        outright: None,
+        outright: Some(|settings| {
+            let config: SummarizationConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(Summarization::outright(config)?)
+        }),
     },
     // After the compaction of a thread, whose reminder it brings back.
     Place {
@@ -240,6 +336,24 @@ pub const CHAIN: &[Place] = &[
             config.validate()?;
             made(Title::new(config, None))
         }),
+    },
+    // At the end of a run, with all that the others have written.
+    Place {
+        name: "memory",
+        lead: |inputs| match (&inputs.memory, &inputs.memory_queue) {
+            (Some(access), Some(queue)) => there(Memory::new(access.clone(), queue.clone())),
+            _ => Ok(None),
+        },
+        outright: None,
+    },
+    // Inside of whatever repairs or counts a transcript: what it adds is of one request.
+    Place {
+        name: "view_image",
+        lead: |inputs| {
+            let files = inputs.thread_files.clone().filter(|_| inputs.vision);
+            files.map(ViewImage::new).map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Promotes before the filter hides (MC-4).
     Place {
@@ -375,19 +489,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 }
 
 /// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &[
-    "tool_output_budget",
-    "thread_data",
-    "uploads",
-    "sandbox",
-    "llm_error_handling",
-    "sandbox_audit",
-    "read_before_write",
-    "tool_progress",
-    "durable_context",
-    "memory",
-    "view_image",
-];
+const NOT_YET: &[&str] = &["llm_error_handling", "sandbox_audit", "tool_progress"];
 
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {
@@ -405,6 +507,14 @@ pub struct ChainInputs<'a> {
     pub plan_mode: bool,
     /// The right to touch memory, if the agent has any.
     pub memory: Option<MemoryAccess>,
+    /// The memory that hears what runs say, if there is one.
+    pub memory_queue: Option<Arc<dyn MemoryQueue>>,
+    /// The files of the user's threads, if they are kept on this machine.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandboxes of the user's threads, if there are any.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Whether the model sees images.
+    pub vision: bool,
     /// Who writes summaries, if long threads are summarised.
     pub summary_models: Option<SummaryModels>,
     /// The limits of delegation, if the agent may delegate.
@@ -428,6 +538,10 @@ impl<'a> ChainInputs<'a> {
             gate: None,
             plan_mode: false,
             memory: None,
+            memory_queue: None,
+            thread_files: None,
+            sandbox: None,
+            vision: false,
             summary_models: None,
             subagent_limits: None,
             title_model: None,
@@ -776,9 +890,9 @@ pub trait Middleware: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Channels that its wrap hooks read, besides `messages`: their values come with each request (`ModelRequest::reads`) and
-    /// each call (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. What nobody names is not
-    /// copied.
+    /// Channels that its wrap hooks read: their values come with each request (`ModelRequest::reads`) and each call
+    /// (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. `messages` come with calls only, since
+    /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
     }

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod host;
 pub mod host_answer;
 pub mod memory_policy;
+pub mod memory_queue;
 pub mod model;
 pub mod sandbox;
 pub mod signals;

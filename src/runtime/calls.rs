@@ -15,6 +15,7 @@ use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
+use crate::adapters::{host_memory, host_sandbox};
 use crate::middleware::host_middleware::check_verdict;
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
@@ -132,13 +133,16 @@ impl Calls {
         };
         match slot.kind {
             HostCallKind::Model => check_delta(&value)?,
-            HostCallKind::Middleware(_) => {
+            HostCallKind::Tool => {}
+            kind => {
                 return Err(Error::new(
                     ErrorCode::Unsupported,
-                    "a middleware has nothing to emit: its verdict is one answer",
+                    format!(
+                        "a {} has nothing to emit: its answer comes in one",
+                        kind.name()
+                    ),
                 ));
             }
-            HostCallKind::Tool => {}
         }
         let waker = {
             let mut state = lock(&slot.state);
@@ -176,6 +180,8 @@ impl Calls {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
                 HostCallKind::Middleware(point) => check_verdict(point, value),
+                HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
+                HostCallKind::Memory => host_memory::check_answer(value),
             };
             checked.map_err(|error| error.below("/ok"))?;
         }

@@ -132,6 +132,7 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
+  // A tool may have the name of what a sandbox is asked for.
   const known = { tool: assembly.tools, model: assembly.models, middleware: assembly.middleware };
   return Object.hasOwn(known, kind) ? known[kind].get(name) : undefined;
 }

@@ -87,13 +87,13 @@ export type AppConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -391,7 +391,7 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
   /** It could not be done; the text is for the model. From a middleware it counts as no answer. */
   error?: string | {
@@ -750,7 +750,7 @@ export type Features = {
   sandbox?: Feature | null;
   /** Memory. Not available in this version. */
   memory?: Feature | null;
-  /** Compaction of long threads. Not available in this version. */
+  /** Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false. */
   summarization?: Feature | null;
   /** Delegation to subagents. Default false. */
   subagent?: Feature | null;
@@ -875,10 +875,10 @@ export type HostCallData = {
   /** For fawn_call_emit and fawn_call_finish. */
   call_id: number;
   /** What is asked; new kinds may come. */
-  kind: "tool" | "model" | "middleware" | (string & {});
-  /** The tool, the model or the middleware. */
+  kind: "tool" | "model" | "middleware" | "sandbox" | "memory" | (string & {});
+  /** The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
   name: string;
-  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). */
+  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
   args: Record<string, unknown>;
   /** The model's id of the tool call that is asked for, or asked about. */
   tool_call_id: string | null;
@@ -1050,7 +1050,10 @@ export type MemoryConfig = {
   injection_enabled?: boolean;
   /** How long shutting down waits for what is still to be written, in seconds, 1 to 300. Default 30. */
   shutdown_flush_timeout_seconds?: number;
-  /** Which memory: `deermem`, or `noop` for none. Default `deermem`. */
+  /**
+   * Which memory: `host` for one that the host has, which it is told each turn for by a host call of the kind `memory`;
+   * `deermem`, which does nothing in this version; or `noop` for none. Default `deermem`.
+   */
   manager_class?: string;
   /** Settings of that memory, as they are. */
   backend_config?: Record<string, unknown>;
@@ -2613,13 +2616,13 @@ export type RuntimeConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -2774,8 +2777,18 @@ export type SafetyFinishReasonConfig = {
 
 /** Where commands and files live. */
 export type SandboxConfig = {
-  /** Which sandbox, as DeerFlow names its class. Not available in this version. */
-  use?: null;
+  /**
+   * Which sandbox: `host` for one that the host has, which it is asked for by host calls of the kind `sandbox`. The classes
+   * that DeerFlow names are not available in this version.
+   */
+  use?: "host" | null;
+  /** Of the host's sandbox: how long the host has for one call, in milliseconds. Default 120000. */
+  deadline_ms?: number | null;
+  /**
+   * Of the host's sandbox: whether it is asked for at the first call of a tool that works in it, and not at the beginning of
+   * a run. Default true.
+   */
+  lazy_init?: boolean | null;
   /** Whether commands may run on the machine itself. Default false; true is not available in this version. */
   allow_host_bash?: boolean;
   /** Directories of the machine that agents see. Not available in this version. */
@@ -2802,8 +2815,8 @@ export type SandboxConfig = {
   idle_timeout?: null;
   /** Of containers. Not available in this version. */
   ownership?: null;
-  /** Of containers. Not available in this version. */
-  thread_data_mounts?: null;
+  /** Of the host's sandbox: whether its `/mnt/user-data` is the thread's directory below `home`. Default false. */
+  thread_data_mounts?: boolean | null;
   /** Of containers. Not available in this version. */
   provisioner_url?: null;
   /** Of containers. Not available in this version. */

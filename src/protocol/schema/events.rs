@@ -173,10 +173,10 @@ pub const EVENT_TYPES: &[EventType] = &[
             object(
                 json!({
                     "call_id": {"description": "For fawn_call_emit and fawn_call_finish.", "type": "integer", "minimum": 1},
-                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "middleware"]}, {"type": "string"}]},
-                    "name": {"description": "The tool, the model or the middleware.", "type": "string"},
+                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "middleware", "sandbox", "memory"]}, {"type": "string"}]},
+                    "name": {"description": "The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add.", "type": "string"},
                     "args": {
-                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question).",
+                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages.",
                         "type": "object",
                     },
                     "tool_call_id": {"description": "The model's id of the tool call that is asked for, or asked about.", "type": ["string", "null"]},
