@@ -267,6 +267,8 @@ fn ex_3_a_change_of_a_state_hook_is_seen_by_the_next_hook() {
         if hook.starts_with("after") {
             chain.reverse();
         }
+        // Endpoints take nothing between a call and its result.
+        chain.push(json!("dangling_tool_call"));
         let stage = Stage::new(Value::Array(chain));
         let told = stage.play(say(json!({
             "verdict": "change",
