@@ -87,11 +87,11 @@ export type AppConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
   /** Where commands and files live. Not available in this version. */
   sandbox?: SandboxConfig | null;
@@ -2499,11 +2499,11 @@ export type RuntimeConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
   /** Where commands and files live. Not available in this version. */
   sandbox?: SandboxConfig | null;
