@@ -120,6 +120,8 @@ type Answer struct {
 	Content any `json:"content"`
 	// Artifact is kept with the message, for the host and not for the model.
 	Artifact any `json:"artifact,omitempty"`
+	// AdditionalKwargs are facts that are kept with the message: those of a delegation, for one, that the ledger reads.
+	AdditionalKwargs map[string]any `json:"additional_kwargs,omitempty"`
 	// Update writes to channels of the thread.
 	Update any `json:"update,omitempty"`
 	// EndRun ends the run after this step.

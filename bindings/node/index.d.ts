@@ -69,9 +69,9 @@ export interface CallContext {
 
 /**
  * A tool of the host. What it returns is the answer: text or any JSON, or an object with `content` and, if wanted, `artifact`,
- * `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text. What it throws
- * becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a Promise, another
- * typed array, a function, a BigInt, a cycle.
+ * `additional_kwargs`, `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text.
+ * What it throws becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a
+ * Promise, another typed array, a function, a BigInt, a cycle.
  */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are what the tool's schema says
 export type ToolFunction = (args: any, context: CallContext) => unknown;

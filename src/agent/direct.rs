@@ -23,6 +23,8 @@ enum Switch {
     Always,
     PlanMode,
     Feature(&'static str, fn(&Features) -> Option<&Feature>, Otherwise),
+    /// On with either of the features that need it, unless an extra brings it.
+    DurableContext,
 }
 
 /// The chain of `direct`, outermost first (FA-4).
@@ -49,6 +51,9 @@ const DIRECT: &[(&str, Switch)] = &[
         ),
     ),
     ("tool_error_handling", Switch::Always),
+    // Beyond the reference: it shows the summary to the model, and without the ledger the limit of a run holds for each reply
+    // alone (RT-29b).
+    ("durable_context", Switch::DurableContext),
     (
         "summarization",
         Switch::Feature(
@@ -104,11 +109,12 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
         let at = |error: Error| match switch {
             Switch::Feature(feature, ..) => error.below(&format!("/features/{feature}")),
             Switch::PlanMode => error.below("/plan_mode"),
-            Switch::Always => error,
+            Switch::Always | Switch::DurableContext => error,
         };
         let (wanted, said) = match switch {
             Switch::Always => (true, None),
             Switch::PlanMode => (config.plan_mode, config.plan_mode.then_some(&Feature::On)),
+            Switch::DurableContext => (needs_durable_context(config, &features, name), None),
             Switch::Feature(_, pick, otherwise) => match (pick(&features), otherwise) {
                 (None, Otherwise::On) => (true, None),
                 (None, _) | (Some(Feature::Off), _) => (false, None),
@@ -142,6 +148,14 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
         }
     }
     insert_extras(chain, extras(&config.extra_middleware)?, LAST)
+}
+
+/// Whether a feature needs the middleware of this name, and no extra is it.
+fn needs_durable_context(config: &DirectConfig, features: &Features, name: &str) -> bool {
+    let mut extras = config.extra_middleware.iter();
+    let is_on = |feature: &Option<Feature>| feature.as_ref().is_some_and(|it| *it != Feature::Off);
+    (is_on(&features.summarization) || is_on(&features.subagent))
+        && !extras.any(|extra| extra.middleware.name == name)
 }
 
 /// The middlewares of a list, as they are named.

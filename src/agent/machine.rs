@@ -15,7 +15,7 @@ use crate::middleware::{
     EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, with_calls,
 };
 use crate::ports::checkpoint::Source;
-use crate::ports::host::RunContext;
+use crate::ports::host::{RunContext, RunStart};
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
 use crate::ports::signals::Halt;
 use crate::ports::tool::ToolOutcome;
@@ -271,6 +271,7 @@ impl RunMachine {
                         // The input is one update; its place in the step is not the caller's business.
                         .map_err(|error| relocate(error, "/0", "/input"))?;
                 }
+                self.note_start(state);
                 self.phase = Phase::Save(Source::Input, Box::new(entry));
                 Ok(None)
             }
@@ -695,6 +696,18 @@ impl RunMachine {
         }
         self.steps += 1;
         Ok(())
+    }
+
+    /// Tells the run where in the thread it began: behind the newest message that the thread had before the input. O(input).
+    fn note_start(&self, state: &ThreadState) {
+        let nothing = Overlay::new();
+        let before = state.view(&nothing);
+        let view = state.view(&self.overlay);
+        let mut ids = view.messages().rev().filter_map(Message::id);
+        let newest = ids.find(|id| before.by_id(id).is_some());
+        self.options.context.facts.note_start(RunStart {
+            after: newest.map(Arc::from),
+        });
     }
 
     /// Where a run without input begins (LG-29): with the open calls that an earlier run left, at its end when the thread

@@ -11,6 +11,7 @@ mod call_set;
 pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
+pub mod durable_context;
 pub mod dynamic_context;
 mod hard_stop;
 pub mod host_middleware;
@@ -61,6 +62,7 @@ use sha2::{Digest, Sha256};
 use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
+use durable_context::{DurableContext, DurableContextConfig};
 use dynamic_context::{DynamicContext, DynamicContextConfig};
 use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
@@ -99,7 +101,8 @@ use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig, ToolOutputConfig,
+    AppConfig, Feature as _, LoopDetectionConfig, SummarizationConfig, TitleConfig,
+    TokenBudgetConfig, ToolOutputConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -273,6 +276,19 @@ pub const CHAIN: &[Place] = &[
         },
         outright: None,
     },
+    // Notes what has to outlive a summary before one takes it away; after a reply, what the guards further in have left of it
+    // (LIM-19).
+    Place {
+        name: "durable_context",
+        lead: |inputs| {
+            let section = &inputs.app.summarization;
+            there(DurableContext::new(DurableContextConfig {
+                skill_file_read_tool_names: section.skill_file_read_tool_names.clone(),
+                skills_container_path: inputs.app.skills.container_path.as_str().to_owned(),
+            }))
+        },
+        outright: Some(|settings| made(DurableContext::new(from_value(Value::Object(settings))?))),
+    },
     // Before whatever looks for something that a summary may have taken away.
     Place {
         name: "summarization",
@@ -281,10 +297,14 @@ pub const CHAIN: &[Place] = &[
                 return Ok(None);
             };
             let config = inputs.app.summarization.clone();
-            there(Summarization::new(config, models, Vec::new())?)
+            let made = Summarization::new(config, models, Vec::new());
+            there(made.map_err(|error| error.below("/summarization"))?)
         },
-        // Not before what shows the summary to the model is there: `durable_context`.
-        outright: None,
+        outright: Some(|settings| {
+            let config: SummarizationConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(Summarization::outright(config)?)
+        }),
     },
     // After the compaction of a thread, whose reminder it brings back.
     Place {
@@ -471,12 +491,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 }
 
 /// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &[
-    "llm_error_handling",
-    "sandbox_audit",
-    "tool_progress",
-    "durable_context",
-];
+const NOT_YET: &[&str] = &["llm_error_handling", "sandbox_audit", "tool_progress"];
 
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {

@@ -1,11 +1,12 @@
 //! The host port: asking the program that embeds us, and waiting for its answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::clock::Clock;
 use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
@@ -126,6 +127,39 @@ pub struct RunFacts {
     pub started_at: Timestamp,
     /// What else the run is told.
     pub signals: Arc<RunSignals>,
+    /// Tells the time while the run goes on; without it time stands still at the start.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// See [`RunFacts::start`].
+    pub beginning: OnceLock<RunStart>,
+}
+
+/// Where in its thread a run began.
+///
+/// Source: DeerFlow keeps the ids of all messages from before the run (`__deerflow_pre_run_message_ids`, LED-5). The newest of
+/// them is enough: what stands behind it is the run's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunStart {
+    /// Id of the newest message of the thread that was there before the run and its input; `None` when there was none.
+    pub after: Option<Arc<str>>,
+}
+
+impl RunFacts {
+    /// Where the run began; `None` where nobody drives a thread, as in the middle of a test.
+    pub fn start(&self) -> Option<&RunStart> {
+        self.beginning.get()
+    }
+
+    /// Notes where the run began. The first note counts.
+    pub fn note_start(&self, start: RunStart) {
+        let _ = self.beginning.set(start);
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.clock
+            .as_ref()
+            .map_or(self.started_at, |clock| clock.now())
+    }
 }
 
 /// The run on whose behalf a port is used.

@@ -10,7 +10,7 @@ use crate::protocol::error::Error;
 use crate::protocol::message::{InvalidToolCall, ToolCall};
 use crate::state::update::StateUpdate;
 
-/// Reads a tool's answer: `{"content": …, "artifact"?: …, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
+/// Reads a tool's answer: `{"content": …, "artifact"?: …, "additional_kwargs"?: {…}, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
 /// content itself.
 ///
 /// # Errors
@@ -22,6 +22,8 @@ pub fn tool_answer(value: Value) -> Result<ToolAnswer, Error> {
         content: Value,
         #[serde(default)]
         artifact: Value,
+        #[serde(default)]
+        additional_kwargs: Option<Map<String, Value>>,
         #[serde(default)]
         update: Option<Value>,
         #[serde(default)]
@@ -41,6 +43,7 @@ pub fn tool_answer(value: Value) -> Result<ToolAnswer, Error> {
     Ok(ToolAnswer {
         content: content(answer.content),
         artifact: answer.artifact,
+        additional_kwargs: answer.additional_kwargs.unwrap_or_default(),
         update,
         end_run: answer.end_run,
         ..ToolAnswer::default()

@@ -86,6 +86,10 @@ pub const BLOCKED_TAGS: &[&str] = &[
     // What a model that writes a summary is shown.
     "existing_summary",
     "new_messages",
+    // What a request tells of a thread's past.
+    "conversation_summary",
+    "delegation_ledger",
+    "skills_in_use",
 ];
 
 /// For each first letter, the places in [`BLOCKED_TAGS`] of the names that begin with it.
@@ -143,7 +147,7 @@ pub fn frame(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces every marker by its neutral form.
-pub(super) fn neutralize_markers(text: &str) -> Cow<'_, str> {
+pub(crate) fn neutralize_markers(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     for tail in MARKER_TAILS.find_iter(text.as_bytes()) {
@@ -319,7 +323,7 @@ mod tests {
 
     #[test]
     fn san_2_the_blocked_names_are_these_many_and_differ() {
-        assert_eq!(BLOCKED_TAGS.len(), 42 + 12);
+        assert_eq!(BLOCKED_TAGS.len(), 42 + 15);
         for (place, name) in BLOCKED_TAGS.iter().enumerate() {
             assert!(
                 !BLOCKED_TAGS[..place].contains(name),

@@ -201,7 +201,7 @@ pub struct Features {
     /// Memory. Not available in this version.
     #[serde(default)]
     pub memory: Option<Feature>,
-    /// Compaction of long threads. Not available in this version.
+    /// Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false.
     #[serde(default)]
     pub summarization: Option<Feature>,
     /// Delegation to subagents. Default false.

@@ -62,6 +62,8 @@ pub enum Warning {
     OutputNotStored,
     /// A middleware of the host gave no verdict; what its `on_timeout` says counts.
     NoVerdict,
+    /// A skill's file was read, and nothing marks the result as that file: the skill is not noted as read (MW-DUR-7).
+    SkillReadUnmarked,
 }
 
 impl Warning {
@@ -97,6 +99,7 @@ impl Warning {
             Warning::CompactionHookFailed => "compaction_hook_failed",
             Warning::OutputNotStored => "output_not_stored",
             Warning::NoVerdict => "no_verdict",
+            Warning::SkillReadUnmarked => "skill_read_unmarked",
         }
     }
 }

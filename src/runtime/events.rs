@@ -69,6 +69,11 @@ impl RunEvents {
         self.clock.now()
     }
 
+    /// What tells the time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// The queue, if anybody listens.
     pub fn queue(&self) -> Option<&Arc<Queue>> {
         self.queue.as_ref()

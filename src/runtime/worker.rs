@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use futures_util::FutureExt;
@@ -106,6 +106,8 @@ impl RunTask {
                 secrets: self.secrets.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
+                clock: Some(self.events.clock().clone()),
+                beginning: OnceLock::new(),
             }),
             host: Arc::new(RunHost {
                 calls: self.calls.clone(),

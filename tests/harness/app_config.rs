@@ -135,10 +135,6 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/tool_progress/enabled",
         ),
         (
-            json!({"summarization": {"enabled": true}}),
-            "/summarization/enabled",
-        ),
-        (
             json!({"guardrails": {"enabled": true}}),
             "/guardrails/enabled",
         ),

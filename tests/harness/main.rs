@@ -12,6 +12,7 @@ mod contexts;
 mod crash;
 mod custom_agents;
 mod descriptor;
+mod durable;
 mod faults;
 mod golden;
 mod guards;

@@ -391,7 +391,7 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
   /** It could not be done; the text is for the model. From a middleware it counts as no answer. */
   error?: string | {
@@ -750,7 +750,7 @@ export type Features = {
   sandbox?: Feature | null;
   /** Memory. Not available in this version. */
   memory?: Feature | null;
-  /** Compaction of long threads. Not available in this version. */
+  /** Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false. */
   summarization?: Feature | null;
   /** Delegation to subagents. Default false. */
   subagent?: Feature | null;

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::adapters::host_tool::DEFAULT_DEADLINE;
 use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::host_answer::model_reply;
 use crate::ports::model::{
-    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, ToolChoice,
+    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Purpose, ToolChoice,
 };
 use crate::protocol::config::HostModelConfig;
 use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::Message;
 use crate::protocol::trust::SystemText;
 
 /// A model of the host.
@@ -51,7 +53,6 @@ impl ModelProvider for HostModel {
         request: &ModelRequest,
         sink: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
-        let turn = request.messages.len();
         let opened = request.run.host.open(HostCall {
             kind: HostCallKind::Model,
             name: self.name.clone(),
@@ -59,7 +60,12 @@ impl ModelProvider for HostModel {
             deadline: self.deadline,
             tool_call_id: None,
             // The same for every attempt: a host that has answered already may answer with that.
-            idempotency_key: format!("{}/model/{turn}{}", request.run.run_id, self.place),
+            idempotency_key: format!(
+                "{}/model/{}{}",
+                request.run.run_id,
+                work(request),
+                self.place
+            ),
         });
         let mut handle = match opened {
             Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
@@ -91,6 +97,28 @@ impl ModelProvider for HostModel {
                     });
                 }
             }
+        }
+    }
+}
+
+/// What tells one piece of work of a run from the others. A turn of the agent: how many messages it is about, and the newest of
+/// the thread, since a summary makes a thread short again. A question of a middleware: what it asks.
+fn work(request: &ModelRequest) -> String {
+    let mut newest = request.messages.iter().rev().filter_map(Message::id);
+    match (request.purpose, newest.next()) {
+        (Purpose::Lead, Some(id)) => format!("{}/{id}", request.messages.len()),
+        (Purpose::Lead, None) => request.messages.len().to_string(),
+        (Purpose::Middleware, _) => {
+            let mut asked = Sha256::new();
+            for message in request.messages.iter() {
+                asked.update(message.json());
+            }
+            let digest = asked.finalize();
+            let name: String = digest[..8]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            format!("aside/{name}")
         }
     }
 }

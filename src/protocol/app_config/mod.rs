@@ -304,7 +304,6 @@ impl AppConfig {
     fn check_available(&self) -> Result<(), Error> {
         let features: &[(&str, Asked)] = &[
             ("tool_progress", asked(&self.tool_progress)),
-            ("summarization", asked(&self.summarization)),
             ("guardrails", asked(&self.guardrails)),
             ("llm_call", asked(&self.llm_call)),
             ("circuit_breaker", asked(&self.circuit_breaker)),

@@ -303,7 +303,7 @@ fn call_answer() -> Value {
         "maxProperties": 1,
         "properties": {
             "ok": {
-                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
             },
             "error": {
                 "description": "It could not be done; the text is for the model. From a middleware it counts as no answer.",
