@@ -28,6 +28,7 @@ mod refusal;
 mod remembered;
 mod reply;
 mod request;
+pub mod run_sandboxes;
 pub mod safety_finish_reason;
 pub mod sandbox;
 pub mod sandbox_audit;
@@ -76,6 +77,7 @@ use mcp_routing::RoutePromotion;
 use memory::Memory;
 use model_length::ModelLength;
 use read_before_write::ReadBeforeWrite;
+use run_sandboxes::RunSandboxes;
 use safety_finish_reason::SafetyFinishReason;
 use sandbox::Sandbox as SandboxMiddleware;
 use sandbox_audit::SandboxAudit;
@@ -156,7 +158,7 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "tool_output_budget",
         lead: |inputs| {
-            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            let (files, sandbox) = inputs.files();
             there(ToolOutputBudget::new(
                 &inputs.app.tool_output,
                 files,
@@ -240,7 +242,7 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "read_before_write",
         lead: |inputs| {
-            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            let (files, sandbox) = inputs.files();
             match inputs.app.read_before_write.is_enabled() {
                 true => there(ReadBeforeWrite::new(files, sandbox)),
                 false => Ok(None),
@@ -569,7 +571,7 @@ pub struct ChainInputs<'a> {
     /// The files of the user's threads, if they are kept on this machine.
     pub thread_files: Option<Arc<dyn ThreadFiles>>,
     /// The sandboxes of the user's threads, if there are any.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
+    pub sandbox: Option<Arc<RunSandboxes>>,
     /// Whether the model sees images.
     pub vision: bool,
     /// Who writes summaries, if long threads are summarised.
@@ -606,6 +608,15 @@ impl<'a> ChainInputs<'a> {
             skills: None,
             secrets: RequestSecrets::default(),
         }
+    }
+}
+
+impl ChainInputs<'_> {
+    /// Where the files are that the agent's tools work on: on this machine, in a sandbox, in both.
+    fn files(&self) -> (Option<Arc<dyn ThreadFiles>>, Option<Arc<dyn Sandbox>>) {
+        let sandbox = self.sandbox.clone();
+        let sandbox = sandbox.map(|sandbox| sandbox as Arc<dyn Sandbox>);
+        (self.thread_files.clone(), sandbox)
     }
 }
 

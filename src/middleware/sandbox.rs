@@ -11,17 +11,14 @@
 //! Source: DeerFlow `SandboxMiddleware`, MW-SBX, SBX-26.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use futures_util::FutureExt;
-use futures_util::future::{Shared, WeakShared};
 use serde_json::{Map, Value, json};
 
-use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::run_sandboxes::RunSandboxes;
 use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, NextTool, Work};
 use crate::ports::BoxFuture;
-use crate::ports::host::RunContext;
-use crate::ports::sandbox::Sandbox as SandboxPort;
+use crate::ports::sandbox::Sandbox as _;
 use crate::ports::tool::{DynTool, ToolAnswer, ToolInvocation, ToolOutcome};
 use crate::protocol::error::Error;
 use crate::protocol::message::ToolStatus;
@@ -39,94 +36,25 @@ const SANDBOX_TOOLS: [&str; 7] = [
     "write_file",
     "str_replace",
 ];
-/// How often a run asks for a sandbox that it does not get.
-const MAX_FAILURES: u32 = 2;
-
 /// The middleware.
 pub struct Sandbox {
-    port: Arc<dyn SandboxPort>,
+    sandboxes: Arc<RunSandboxes>,
     lazy: bool,
     tools: BTreeSet<String>,
-    runs: Mutex<BoundedMap<Arc<str>, Held>>,
-}
-
-type Asking = BoxFuture<'static, Result<Arc<str>, Error>>;
-
-/// What a run has of a sandbox.
-#[derive(Default)]
-struct Held {
-    /// The asking that is under way, for calls that are made at the same time. It is theirs: when the run is cancelled it goes
-    /// with them.
-    asking: Option<WeakShared<Asking>>,
-    /// The id, once it is known.
-    id: Option<Arc<str>>,
-    /// Whether the id was written to the thread.
-    is_told: bool,
-    /// How often it was asked for in vain.
-    failures: u32,
-    /// The last failure.
-    error: Option<Error>,
 }
 
 impl Sandbox {
-    /// With the sandboxes of `port`, for those of `tools` that work in one.
-    pub fn new(port: Arc<dyn SandboxPort>, lazy: bool, tools: &[Arc<dyn DynTool>]) -> Self {
+    /// With the sandboxes of runs, for those of `tools` that work in one.
+    pub fn new(sandboxes: Arc<RunSandboxes>, lazy: bool, tools: &[Arc<dyn DynTool>]) -> Self {
         let ours = tools.iter().filter(|tool| tool.origin().mcp().is_none());
         let names = ours.map(|tool| tool.spec().name.clone());
         Sandbox {
-            port,
+            sandboxes,
             lazy,
             tools: names
                 .filter(|name| SANDBOX_TOOLS.contains(&name.as_str()))
                 .collect(),
-            runs: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
         }
-    }
-
-    fn runs(&self) -> MutexGuard<'_, BoundedMap<Arc<str>, Held>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The sandbox of a run, asked for once.
-    async fn acquire(&self, run: &Arc<RunContext>) -> Result<Arc<str>, Error> {
-        let (asking, attempt) = {
-            let mut runs = self.runs();
-            let held = runs.get_or_insert_with(run.run_id.clone(), Held::default);
-            if let Some(id) = &held.id {
-                return Ok(id.clone());
-            }
-            if let (MAX_FAILURES.., Some(error)) = (held.failures, &held.error) {
-                return Err(error.clone());
-            }
-            let under_way = held.asking.as_ref().and_then(WeakShared::upgrade);
-            let asking = under_way.unwrap_or_else(|| {
-                let asking = begin(self.port.clone(), run.clone());
-                held.asking = asking.downgrade();
-                asking
-            });
-            (asking, held.failures)
-        };
-        let answer = asking.await;
-        let mut runs = self.runs();
-        let held = runs.get_or_insert_with(run.run_id.clone(), Held::default);
-        match &answer {
-            Ok(id) => held.id = Some(id.clone()),
-            // Those who waited for the same asking count it once.
-            Err(error) if held.failures == attempt => {
-                held.asking = None;
-                held.failures += 1;
-                held.error = Some(error.clone());
-            }
-            Err(_) => {}
-        }
-        answer
-    }
-
-    /// Whether the one who asks is to write the id to the thread; true once.
-    fn tells(&self, run: &RunContext) -> bool {
-        let mut runs = self.runs();
-        let held = runs.get_mut(&run.run_id);
-        held.is_some_and(|held| !std::mem::replace(&mut held.is_told, true))
     }
 
     /// Asks before the run begins (MW-SBX-1).
@@ -136,21 +64,16 @@ impl Sandbox {
         }
         match context.performed() {
             None => {
-                let port = self.port.clone();
+                let sandboxes = self.sandboxes.clone();
                 HookOutput::Await(Effect::Perform(Work::new(move |run| {
-                    let port = port.clone();
-                    async move { port.acquire(run).await.map(Value::from) }
+                    let sandboxes = sandboxes.clone();
+                    async move { sandboxes.of_run(&run).await.map(|id| Value::from(&*id)) }
                 })))
             }
             Some(Ok(id)) => {
-                let id: Arc<str> = id.as_str().unwrap_or_default().into();
-                let held = Held {
-                    id: Some(id.clone()),
-                    is_told: true,
-                    ..Held::default()
-                };
-                self.runs().insert(context.run.run_id.clone(), held);
-                HookOutput::Update(StateUpdate::set(Channel::Sandbox, value(&id)))
+                self.sandboxes.tells(&context.run.run_id);
+                let id = id.as_str().unwrap_or_default();
+                HookOutput::Update(StateUpdate::set(Channel::Sandbox, value(id)))
             }
             // A tool that needs it will ask again.
             Some(Err(error)) => {
@@ -170,21 +93,15 @@ impl Sandbox {
             }
             return HookOutput::Continue;
         }
-        let held = self.runs().remove(&context.run.run_id);
-        let Some(id) = held.and_then(|held| held.id) else {
+        let Some(id) = self.sandboxes.forget(&context.run.run_id) else {
             return HookOutput::Continue;
         };
-        let port = self.port.clone();
+        let sandboxes = self.sandboxes.clone();
         HookOutput::Await(Effect::Perform(Work::new(move |run| {
-            let (port, id) = (port.clone(), id.to_string());
-            async move { port.release(run, id).await.map(|()| Value::Null) }
+            let (sandboxes, id) = (sandboxes.clone(), id.to_string());
+            async move { sandboxes.release(run, id).await.map(|()| Value::Null) }
         })))
     }
-}
-
-fn begin(port: Arc<dyn SandboxPort>, run: Arc<RunContext>) -> Shared<Asking> {
-    let asking: Asking = Box::pin(async move { port.acquire(run).await.map(Arc::from) });
-    asking.shared()
 }
 
 fn value(id: &str) -> Value {
@@ -243,7 +160,10 @@ impl Middleware for Sandbox {
         Map::from_iter([
             ("lazy_init".to_owned(), self.lazy.into()),
             ("tools".to_owned(), tools),
-            ("host_mounts".to_owned(), self.port.has_host_mounts().into()),
+            (
+                "host_mounts".to_owned(),
+                self.sandboxes.has_host_mounts().into(),
+            ),
         ])
     }
 
@@ -269,7 +189,7 @@ impl Middleware for Sandbox {
         }
         Box::pin(async move {
             let run = invocation.run.clone();
-            let id = match self.acquire(&run).await {
+            let id = match self.sandboxes.of_run(&run).await {
                 Ok(id) => id,
                 Err(error) => {
                     let signals = &run.facts.signals;
@@ -279,7 +199,7 @@ impl Middleware for Sandbox {
             };
             let known = sandbox_id(invocation.reads.get(Channel::Sandbox)).map(str::to_owned);
             let outcome = next.run(invocation).await;
-            match self.tells(&run) {
+            match self.sandboxes.tells(&run.run_id) {
                 true => with_sandbox(outcome, known.as_deref(), &id),
                 false => outcome,
             }
@@ -289,11 +209,14 @@ impl Middleware for Sandbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::middleware::testing::{called, on_state};
     use crate::middleware::{EffectAnswer, RunFacts};
+    use crate::ports::host::RunContext;
+    use crate::ports::sandbox::Sandbox as SandboxPort;
     use crate::protocol::error::ErrorCode;
     use crate::tools::testing::{call, host, mcp, ready, run_with};
 
@@ -366,7 +289,8 @@ mod tests {
 
     fn part(port: &Arc<Port>, lazy: bool) -> Sandbox {
         let tools = [host("bash"), host("look"), mcp("grep")];
-        Sandbox::new(port.clone(), lazy, &tools)
+        let sandboxes = Arc::new(RunSandboxes::new(port.clone()));
+        Sandbox::new(sandboxes, lazy, &tools)
     }
 
     fn facts(run: &str) -> RunFacts {
@@ -515,8 +439,8 @@ mod tests {
         let part = part(&port, true);
         let asked = ready(async {
             futures_util::future::join(
-                part.acquire(&run_with(facts("r"))),
-                part.acquire(&run_with(facts("r"))),
+                part.sandboxes.of_run(&run_with(facts("r"))),
+                part.sandboxes.of_run(&run_with(facts("r"))),
             )
             .await
         });

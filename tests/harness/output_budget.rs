@@ -232,6 +232,107 @@ fn tob_4_results_that_are_in_a_thread_are_cut_in_requests_and_stay_in_the_thread
     assert_eq!(state["values"]["messages"][2]["content"], json!(log()));
 }
 
+#[test]
+fn tob_2_a_lead_agent_with_a_home_stores_what_its_tools_say_where_they_see_it() {
+    let home = std::env::temp_dir().join(format!("fawn-budget-{}", std::process::id()));
+    std::fs::create_dir_all(&home).unwrap();
+    let home = home.canonicalize().unwrap();
+    let runtime = runtime(json!({ "home": home }));
+    let agent = lead(&runtime);
+    let thread = runtime.open_thread(r#"{"thread_id": "t"}"#).unwrap();
+    let requests = talk(
+        &runtime,
+        &agent,
+        &thread,
+        &["tell"],
+        |_| json!({ "ok": log() }),
+    );
+    let told = &stored(&thread)["tell"];
+    let at = told.find("/mnt/user-data/outputs/").unwrap();
+    let path = told[at..].split_once(".txt").unwrap().0;
+    let name = path.rsplit('/').next().unwrap();
+    let outputs = home.join("users/default/threads/t/user-data/outputs/.tool-results");
+    let text = std::fs::read_to_string(outputs.join(format!("{name}.txt"))).unwrap();
+    assert_eq!(text, log());
+    assert!(
+        chars(told) < 5_000 && told.contains("Text, 10000 lines"),
+        "{told}"
+    );
+    assert_eq!(results(&requests[1]["messages"])["tell"], *told);
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+/// A host that is the sandbox: what it is asked in a run whose tool says too much.
+fn asked_of_a_sandbox(call: &str, reads: &Value) -> (Vec<String>, String, Vec<String>) {
+    let runtime = runtime(json!({"sandbox": {"use": "host"}}));
+    let agent = lead(&runtime);
+    let thread = runtime.open_thread("{}").unwrap();
+    let queue = runtime.new_queue(r#"{"subscribe": ["log"]}"#).unwrap();
+    let request = json!({"input": {"messages": [{"role": "user", "content": "Go"}]}});
+    let _run = runtime
+        .start_run(&agent, &thread, Some(&queue), &request.to_string())
+        .unwrap();
+    let (mut asked, mut warnings, mut turns) = (Vec::new(), Vec::new(), 0);
+    loop {
+        let Answer::Done(events) = queue.take(Wait::Forever, 64).unwrap() else {
+            panic!("no events");
+        };
+        let events: Vec<Value> = serde_json::from_str(&events).unwrap();
+        for event in &events {
+            let data = &event["data"];
+            match event["type"].as_str().unwrap() {
+                "host_call" => {
+                    let name = data["name"].as_str().unwrap();
+                    let answer = match data["kind"].as_str().unwrap() {
+                        "model" if turns == 0 => {
+                            turns += 1;
+                            let args = json!({"path": "/mnt/user-data/workspace/a"});
+                            json!({"tool_calls": [{"name": call, "args": args, "id": "c1"}]})
+                        }
+                        "model" => json!({"content": "Done."}),
+                        "tool" => log().into(),
+                        _ => {
+                            asked.push(name.to_owned());
+                            match name {
+                                "acquire" => json!({"sandbox_id": "s1"}),
+                                "read_file" => reads.clone(),
+                                _ => Value::Null,
+                            }
+                        }
+                    };
+                    let id = data["call_id"].as_u64().unwrap();
+                    runtime
+                        .finish(id, &json!({ "ok": answer }).to_string())
+                        .unwrap();
+                }
+                "log" => warnings.push(data["code"].as_str().unwrap().to_owned()),
+                "run_end" => {
+                    assert_eq!(data["status"], "success", "{data}");
+                    return (asked, stored(&thread)[call].clone(), warnings);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sandbox_that_only_the_budget_needs_is_asked_for_once_and_given_back() {
+    let (asked, told, warnings) = asked_of_a_sandbox("tell", &json!({"text": "x"}));
+    assert_eq!(asked, ["acquire", "write_file", "read_file", "release"]);
+    assert!(told.contains("/mnt/user-data/outputs/.tool-results/tell-"));
+    assert!(warnings.is_empty());
+    // One that says it wrote and has nothing.
+    let (asked, told, warnings) = asked_of_a_sandbox("tell", &Value::Null);
+    assert_eq!(asked, ["acquire", "write_file", "read_file", "release"]);
+    assert!(told.contains("characters are left out here"));
+    assert_eq!(warnings, ["output_not_stored"]);
+    // Before a read the file is looked at, in the sandbox that the call was given.
+    let (asked, told, _) = asked_of_a_sandbox("read_file", &json!({"text": "x"}));
+    assert_eq!(asked, ["acquire", "read_file", "release"]);
+    assert_eq!(told, log(), "exempt");
+}
+
 /// A tool of one outcome.
 struct Tool(ToolOutcome);
 
@@ -330,31 +431,16 @@ fn tob_2_the_whole_text_goes_to_a_file_and_a_synopsis_with_its_path_takes_its_pl
 }
 
 #[test]
-fn tob_2_a_sandbox_with_files_of_its_own_gets_them_and_the_run_gets_to_know_it() {
+fn tob_2_a_sandbox_with_files_of_its_own_gets_them() {
     let (files, own) = (Files::new(Behaviour::Sound), Files::new(Behaviour::Sound));
-    let answer = answered(&with_sandbox(&files, &own), "t", says(log().into()));
-    assert!(answer.content.as_str().unwrap().contains(&own.paths()[0]));
-    assert!(files.paths().is_empty());
-    let told = StateUpdate::set(Channel::Sandbox, json!({"sandbox_id": "box-1"}));
-    assert_eq!(answer.update, Some(told), "so that somebody gives it back");
-
+    let told = read(&with_sandbox(&files, &own), "t", &log());
+    assert!(told.contains(&own.paths()[0]) && files.paths().is_empty());
+    assert_eq!(own.get(&own.paths()[0]), Some(log()));
     // With the directories of this machine in it, they are the shorter way.
     let mounted = Files::mounted();
-    let answer = answered(&with_sandbox(&files, &mounted), "t", says(log().into()));
-    assert_eq!((answer.update, files.paths().len()), (None, 1));
+    read(&with_sandbox(&files, &mounted), "t", &log());
+    assert_eq!(files.paths().len(), 1);
     assert_eq!(mounted.acquired.load(Ordering::Relaxed), 0);
-
-    // A run that knows its sandbox is told nothing.
-    let budget = with_sandbox(&files, &own);
-    assert_eq!(budget.reads(), [Channel::Sandbox]);
-    let mut call = invocation("t");
-    call.reads = [(Channel::Sandbox, json!({"sandbox_id": "box-1"}))]
-        .into_iter()
-        .collect();
-    match ready(budget.wrap_tool_call(call, &mut Tool(says(log().into())))) {
-        ToolOutcome::Answer(answer) => assert_eq!(answer.update, None),
-        ToolOutcome::Failed(reason) => panic!("{reason}"),
-    }
 }
 
 #[test]

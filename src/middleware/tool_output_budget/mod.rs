@@ -18,7 +18,7 @@ mod synopsis;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use self::history::History;
@@ -35,8 +35,6 @@ use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::ToolOutputConfig;
 use crate::protocol::warning::Warning;
-use crate::state::channels::Channel;
-use crate::state::update::Write;
 
 /// What the thread's message of a failure begins with, besides what the tool says.
 const FAILURE_PREFIX: usize = "Error: ".len();
@@ -68,8 +66,7 @@ impl ToolOutputBudget {
 
     /// Replaces what is too long in an answer, and in the tool messages that it writes.
     async fn budget(&self, call: &Call, answer: &mut ToolAnswer) {
-        let mut sandbox = None;
-        if let Some(short) = self.shortened(call, 0, &answer.content, &mut sandbox).await {
+        if let Some(short) = self.shortened(call, 0, &answer.content).await {
             answer.content = short;
         }
         if let Some(update) = &mut answer.update {
@@ -82,8 +79,7 @@ impl ToolOutputBudget {
             });
             let mut short = VecDeque::with_capacity(long.len());
             for (nth, content) in long.iter().enumerate() {
-                let becomes = self.shortened(call, nth + 1, content, &mut sandbox).await;
-                short.push_back(becomes);
+                short.push_back(self.shortened(call, nth + 1, content).await);
             }
             if !short.is_empty() {
                 rewrite_contents(update, &mut |content| match self.is_kept(call, content) {
@@ -91,14 +87,6 @@ impl ToolOutputBudget {
                     false => short.pop_front().flatten(),
                 });
             }
-        }
-        if let Some(id) = sandbox
-            && call.sandbox_is_unknown
-        {
-            // Whoever releases the sandbox of a run finds it there (MW-SBX-3).
-            let update = answer.update.take().unwrap_or_default();
-            let write = Write::Value(json!({ "sandbox_id": id }));
-            answer.update = Some(update.and(Channel::Sandbox, write));
         }
     }
 
@@ -112,13 +100,7 @@ impl ToolOutputBudget {
     }
 
     /// What takes the place of the `nth` content of a call; `None` when it stays.
-    async fn shortened(
-        &self,
-        call: &Call,
-        nth: usize,
-        content: &Value,
-        sandbox: &mut Option<String>,
-    ) -> Option<Value> {
+    async fn shortened(&self, call: &Call, nth: usize, content: &Value) -> Option<Value> {
         let text = text_of(content)?;
         if text.len() <= self.limits.safe_bytes(&call.tool) {
             return None;
@@ -128,7 +110,7 @@ impl ToolOutputBudget {
             Verdict::Keep => return None,
             Verdict::Cut => {}
             Verdict::Store => {
-                if let Some(told) = self.store(call, nth, &text, count, sandbox).await {
+                if let Some(told) = self.store(call, nth, &text, count).await {
                     return Some(told.into());
                 }
             }
@@ -137,14 +119,7 @@ impl ToolOutputBudget {
     }
 
     /// Writes an output to a file; what the model reads instead. `None` when that cannot be.
-    async fn store(
-        &self,
-        call: &Call,
-        nth: usize,
-        text: &str,
-        count: usize,
-        sandbox: &mut Option<String>,
-    ) -> Option<String> {
+    async fn store(&self, call: &Call, nth: usize, text: &str, count: usize) -> Option<String> {
         if matches!(self.storage, Storage::Nowhere) {
             return None;
         }
@@ -158,10 +133,7 @@ impl ToolOutputBudget {
         };
         let told = reference.told(self.limits.reference_chars())?;
         match self.storage.write(&call.run, &path, text).await {
-            Ok(id) => {
-                *sandbox = id.or(sandbox.take());
-                Some(told)
-            }
+            Ok(()) => Some(told),
             Err(error) => {
                 let message = format!(
                     "the output of call {:?} could not be written to {path}: {}",
@@ -183,19 +155,15 @@ struct Call {
     message_id: Arc<str>,
     call_id: String,
     run: Arc<RunContext>,
-    sandbox_is_unknown: bool,
 }
 
 impl Call {
     fn of(invocation: &ToolInvocation) -> Self {
-        let sandbox = invocation.reads.get(Channel::Sandbox);
-        let known = sandbox.and_then(|sandbox| sandbox.get("sandbox_id"));
         Call {
             tool: invocation.name.clone(),
             message_id: invocation.message_id.clone(),
             call_id: invocation.call_id.clone(),
             run: invocation.run.clone(),
-            sandbox_is_unknown: known.is_none_or(Value::is_null),
         }
     }
 
@@ -235,13 +203,6 @@ impl Middleware for ToolOutputBudget {
         let mut policy = self.limits.policy();
         policy.insert("storage".to_owned(), self.storage.name().into());
         policy
-    }
-
-    fn reads(&self) -> &[Channel] {
-        match self.storage {
-            Storage::Sandbox(_) => &[Channel::Sandbox],
-            Storage::Nowhere | Storage::Host(_) => &[],
-        }
     }
 
     fn wrap_model_call<'a>(

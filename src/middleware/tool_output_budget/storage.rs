@@ -40,8 +40,7 @@ impl Storage {
         }
     }
 
-    /// Writes a file; the id of the sandbox that it is in, if it is in one. A file in a sandbox is read back, since what
-    /// answers there may be anything.
+    /// Writes a file. One in a sandbox is read back, since what answers there may be anything.
     ///
     /// # Errors
     /// Whatever keeps the file from being there.
@@ -50,7 +49,7 @@ impl Storage {
         run: &Arc<RunContext>,
         path: &str,
         text: &str,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<(), Error> {
         match self {
             Storage::Nowhere => Err(Error::new(
                 ErrorCode::Unsupported,
@@ -58,10 +57,7 @@ impl Storage {
             )),
             Storage::Host(files) => {
                 let thread = run.thread_id.to_string();
-                files
-                    .write(thread, path.to_owned(), text.to_owned())
-                    .await?;
-                Ok(None)
+                files.write(thread, path.to_owned(), text.to_owned()).await
             }
             Storage::Sandbox(sandbox) => {
                 let id = sandbox.acquire(run.clone()).await?;
@@ -70,9 +66,9 @@ impl Storage {
                     .write_file(run.clone(), id.clone(), at, text)
                     .await?;
                 let at = path.to_owned();
-                let found = sandbox.read_file(run.clone(), id.clone(), at).await?;
+                let found = sandbox.read_file(run.clone(), id, at).await?;
                 match found.is_some_and(|text| !text.is_empty()) {
-                    true => Ok(Some(id)),
+                    true => Ok(()),
                     false => Err(Error::new(
                         ErrorCode::Store,
                         "the file is not there after it was written",
