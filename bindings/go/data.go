@@ -139,13 +139,14 @@ func (g GoalReport) String() string { return jsonText(g) }
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool" or "model".
+	// Kind is "tool", "model", "middleware", "sandbox" or "memory".
 	Kind string `json:"kind"`
-	// Name is the tool's or the model's.
+	// Name is the tool's, the model's or the middleware's; of a sandbox or a memory, what is to be done.
 	Name string `json:"name"`
-	// Args are the tool's arguments, or the model's request.
+	// Args are the tool's arguments, the model's request, what a middleware is asked about ([MiddlewareQuestion]), or what is
+	// to be done about what.
 	Args json.RawMessage `json:"args"`
-	// ToolCallID is the id that the model gave the call; empty for a model.
+	// ToolCallID is the id that the model gave the tool call that is asked for, or asked about; else empty.
 	ToolCallID string `json:"tool_call_id"`
 	// DeadlineMS is how long the host has, from the event on.
 	DeadlineMS int64 `json:"deadline_ms"`
@@ -186,6 +187,16 @@ type Log struct {
 	// RunID and ThreadID say what it is about; empty if it is about neither.
 	RunID    string `json:"run_id"`
 	ThreadID string `json:"thread_id"`
+}
+
+// MiddlewareRecord is the data of [EventMiddleware]: something that a middleware did and that is worth a record.
+type MiddlewareRecord struct {
+	// Tag is what it is about: "skill_activation", "skill_secrets"; more may come.
+	Tag string `json:"tag"`
+	// Action is what was done.
+	Action string `json:"action"`
+	// Changes are the facts; secrets are named in them and never shown.
+	Changes Object `json:"changes"`
 }
 
 // AgentAssembled is the data of [EventAgentAssembled].

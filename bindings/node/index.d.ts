@@ -12,7 +12,10 @@ import type {
   EventObject,
   GoalAnswer,
   GoalOp,
+  HostMiddlewareConfig,
   HostToolConfig,
+  MiddlewareQuestion,
+  MiddlewareVerdict,
   ModelConfig,
   NamedModel,
   QueueConfig,
@@ -53,7 +56,7 @@ export interface CallContext {
    */
   readonly emit: (part: unknown) => Promise<boolean>;
   readonly kind: string;
-  /** The tool or the model. */
+  /** The tool, the model or the middleware. */
   readonly name: string;
   readonly callId: number;
   /** The model's id of a tool call. */
@@ -68,9 +71,9 @@ export interface CallContext {
 
 /**
  * A tool of the host. What it returns is the answer: text or any JSON, or an object with `content` and, if wanted, `artifact`,
- * `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text. What it throws
- * becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a Promise, another
- * typed array, a function, a BigInt, a cycle.
+ * `additional_kwargs`, `update` and `end_run`. A Buffer, Uint8Array or ArrayBuffer, as the answer or its `content`, is UTF-8 text.
+ * What it throws becomes the answer too: the model reads the message. So it reads why an answer cannot be sent: a Map, a Set, a
+ * Promise, another typed array, a function, a BigInt, a cycle.
  */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- arguments are what the tool's schema says
 export type ToolFunction = (args: any, context: CallContext) => unknown;
@@ -84,6 +87,24 @@ export type ModelFunction = (
   context: CallContext,
 ) => unknown;
 
+/**
+ * A middleware of the host. It gets where in the run it is asked, and about what, and returns its verdict, such as
+ * `{ verdict: 'continue' }` or `{ verdict: 'deny', reason }`. What it throws counts as no answer: then `on_timeout` says what follows.
+ */
+export type MiddlewareFunction = (question: MiddlewareQuestion, context: CallContext) => MiddlewareVerdict | Promise<MiddlewareVerdict>;
+
+/** A middleware of a chain: by name, with settings, or one of the host with the function that decides. */
+export type Middleware =
+  | string
+  | {
+      name: string;
+      host?: HostMiddlewareConfig;
+      execute?: MiddlewareFunction;
+      after?: string | null;
+      before?: string | null;
+      [setting: string]: unknown;
+    };
+
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
@@ -95,9 +116,11 @@ type WithExecute<Model> = Model extends unknown
   : never;
 
 /** An assembly's configuration; functions of the host may stand beside what they answer. */
-export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
+export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model' | 'middleware' | 'extra_middleware'> & {
   model: string | WithExecute<ModelConfig>;
   tools?: Tool[];
+  middleware?: Middleware[] | null;
+  extra_middleware?: Middleware[];
 };
 
 /** A runtime's configuration; host models may have their functions. */
@@ -106,6 +129,8 @@ export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithE
 /** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
 export interface HostFunctions {
   tools?: Record<string, ToolFunction>;
+  /** Decide for the middlewares of the host. */
+  middleware?: Record<string, MiddlewareFunction>;
   /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
 }

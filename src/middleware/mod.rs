@@ -4,23 +4,31 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod agent_path;
 pub mod authorization_gate;
 mod bounded;
 mod call_set;
 pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
+pub mod durable_context;
 pub mod dynamic_context;
 mod hard_stop;
+pub mod host_middleware;
 pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
+pub mod memory;
 pub(crate) mod message_marks;
 pub mod model_length;
+pub mod read_before_write;
 mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
+pub mod sandbox;
+pub mod skill_activation;
+pub mod skill_tool_policy;
 #[cfg(test)]
 mod stage;
 pub mod subagent_limit;
@@ -30,14 +38,20 @@ pub mod terminal_response;
 mod termination;
 #[cfg(test)]
 mod testing;
+pub mod thread_data;
 pub mod title;
 pub mod todo;
 pub mod token_budget;
 pub mod token_usage;
+mod tool_contents;
 pub mod tool_error_handling;
+pub mod tool_output_budget;
 mod tool_result_class;
 pub mod tool_result_sanitization;
+mod turns;
+pub mod uploads;
 pub(crate) mod user_message;
+pub mod view_image;
 
 use std::sync::Arc;
 
@@ -47,38 +61,55 @@ use sha2::{Digest, Sha256};
 use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
+use durable_context::{DurableContext, DurableContextConfig};
 use dynamic_context::{DynamicContext, DynamicContextConfig};
+use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
+use memory::Memory;
 use model_length::ModelLength;
+use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
+use sandbox::Sandbox as SandboxMiddleware;
+use skill_activation::SkillActivation;
+use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
 use terminal_response::TerminalResponse;
+use thread_data::ThreadData;
 use title::Title;
 use todo::Todo;
 use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_output_budget::ToolOutputBudget;
 use tool_result_sanitization::ToolResultSanitization;
+use uploads::{UploadTools, Uploads};
+use view_image::ViewImage;
 
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
+use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, Feature as _, LoopDetectionConfig, SummarizationConfig, TitleConfig,
+    TokenBudgetConfig, ToolOutputConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::push_quoted;
 use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::trust::SystemText;
+use crate::skills::library::SkillAccess;
 use crate::state::View;
 use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
@@ -86,6 +117,7 @@ use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
 
 pub use reply::is_error_fallback;
+pub(crate) use reply::with_calls;
 
 /// One place in the chain.
 pub struct Place {
@@ -111,6 +143,23 @@ pub const CHAIN: &[Place] = &[
         lead: |_| there(InputSanitization::new()),
         outright: Some(|settings| plain(settings, InputSanitization::new)),
     },
+    // Outside of what neutralises results, so that a cut cannot make a tag (MW-TRS-3).
+    Place {
+        name: "tool_output_budget",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            there(ToolOutputBudget::new(
+                &inputs.app.tool_output,
+                files,
+                sandbox,
+            ))
+        },
+        outright: Some(|settings| {
+            let config: ToolOutputConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolOutputBudget::new(&config, None, None))
+        }),
+    },
     // Outside of whatever rewrites results, so that nothing from outside gets in after it.
     Place {
         name: "tool_result_sanitization",
@@ -119,6 +168,32 @@ pub const CHAIN: &[Place] = &[
             there(ToolResultSanitization::new(remote))
         },
         outright: Some(|settings| plain(settings, || ToolResultSanitization::new([]))),
+    },
+    // Before whatever reads where a thread's files stand.
+    Place {
+        name: "thread_data",
+        lead: |inputs| there(ThreadData::new(inputs.thread_files.clone(), true)),
+        outright: Some(|settings| plain(settings, || ThreadData::new(None, true))),
+    },
+    // Before whatever injects beside the user's message, which it changes.
+    Place {
+        name: "uploads",
+        lead: |inputs| {
+            let tools = UploadTools::of(inputs.tools);
+            there(Uploads::new(inputs.thread_files.clone(), tools))
+        },
+        outright: Some(|settings| plain(settings, || Uploads::new(None, UploadTools::default()))),
+    },
+    // Outside of whatever may refuse a call or look into a sandbox for it, so that it is there for them.
+    Place {
+        name: "sandbox",
+        lead: |inputs| {
+            let lazy = inputs.app.sandbox.lazy_init.unwrap_or(true);
+            let port = inputs.sandbox.clone();
+            let part = port.map(|port| SandboxMiddleware::new(port, lazy, inputs.tools));
+            part.map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Repairs the transcript that all others leave behind.
     Place {
@@ -133,6 +208,19 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "guardrail",
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
+        outright: None,
+    },
+    // Inside of whoever refuses a call: what does not run holds up no other call.
+    Place {
+        name: "read_before_write",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            match inputs.app.read_before_write.is_enabled() {
+                true => there(ReadBeforeWrite::new(files, sandbox)),
+                false => Ok(None),
+            }
+        },
+        // Without files of its own there is nothing that it could look at.
         outright: None,
     },
     // Classifies what the tool itself did, before anything outside changes it.
@@ -160,9 +248,44 @@ pub const CHAIN: &[Place] = &[
                 memory_injection_enabled: inputs.app.memory.injection_enabled,
                 ..DynamicContextConfig::default()
             };
-            there(DynamicContext::new(config, inputs.memory.take(), None))
+            there(DynamicContext::new(config, inputs.memory.clone(), None))
         },
         outright: None,
+    },
+    // Inside of what frames the user's message, and before the policy that goes by the skill it activates (MC-4).
+    Place {
+        name: "skill_activation",
+        lead: |inputs| {
+            let Some(access) = inputs.skills.clone() else {
+                return Ok(None);
+            };
+            let secrets = std::mem::take(&mut inputs.secrets);
+            there(SkillActivation::new(access, secrets))
+        },
+        // The folders of skills are the lead agent's.
+        outright: None,
+    },
+    // Right inside of the activation, and outside of what finds and promotes tools.
+    Place {
+        name: "skill_tool_policy",
+        lead: |inputs| {
+            let access = inputs.skills.take();
+            access.map(SkillToolPolicy::new).map_or(Ok(None), there)
+        },
+        outright: None,
+    },
+    // Notes what has to outlive a summary before one takes it away; after a reply, what the guards further in have left of it
+    // (LIM-19).
+    Place {
+        name: "durable_context",
+        lead: |inputs| {
+            let section = &inputs.app.summarization;
+            there(DurableContext::new(DurableContextConfig {
+                skill_file_read_tool_names: section.skill_file_read_tool_names.clone(),
+                skills_container_path: inputs.app.skills.container_path.as_str().to_owned(),
+            }))
+        },
+        outright: Some(|settings| made(DurableContext::new(from_value(Value::Object(settings))?))),
     },
     // Before whatever looks for something that a summary may have taken away.
     Place {
@@ -172,10 +295,14 @@ pub const CHAIN: &[Place] = &[
                 return Ok(None);
             };
             let config = inputs.app.summarization.clone();
-            there(Summarization::new(config, models, Vec::new())?)
+            let made = Summarization::new(config, models, Vec::new());
+            there(made.map_err(|error| error.below("/summarization"))?)
         },
-        // Not before what shows the summary to the model is there: `durable_context`.
-        outright: None,
+        outright: Some(|settings| {
+            let config: SummarizationConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(Summarization::outright(config)?)
+        }),
     },
     // After the compaction of a thread, whose reminder it brings back.
     Place {
@@ -209,6 +336,24 @@ pub const CHAIN: &[Place] = &[
             config.validate()?;
             made(Title::new(config, None))
         }),
+    },
+    // At the end of a run, with all that the others have written.
+    Place {
+        name: "memory",
+        lead: |inputs| match (&inputs.memory, &inputs.memory_queue) {
+            (Some(access), Some(queue)) => there(Memory::new(access.clone(), queue.clone())),
+            _ => Ok(None),
+        },
+        outright: None,
+    },
+    // Inside of whatever repairs or counts a transcript: what it adds is of one request.
+    Place {
+        name: "view_image",
+        lead: |inputs| {
+            let files = inputs.thread_files.clone().filter(|_| inputs.vision);
+            files.map(ViewImage::new).map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Promotes before the filter hides (MC-4).
     Place {
@@ -344,21 +489,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 }
 
 /// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &[
-    "tool_output_budget",
-    "thread_data",
-    "uploads",
-    "sandbox",
-    "llm_error_handling",
-    "sandbox_audit",
-    "read_before_write",
-    "tool_progress",
-    "skill_activation",
-    "skill_tool_policy",
-    "durable_context",
-    "memory",
-    "view_image",
-];
+const NOT_YET: &[&str] = &["llm_error_handling", "sandbox_audit", "tool_progress"];
 
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {
@@ -376,12 +507,24 @@ pub struct ChainInputs<'a> {
     pub plan_mode: bool,
     /// The right to touch memory, if the agent has any.
     pub memory: Option<MemoryAccess>,
+    /// The memory that hears what runs say, if there is one.
+    pub memory_queue: Option<Arc<dyn MemoryQueue>>,
+    /// The files of the user's threads, if they are kept on this machine.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandboxes of the user's threads, if there are any.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Whether the model sees images.
+    pub vision: bool,
     /// Who writes summaries, if long threads are summarised.
     pub summary_models: Option<SummaryModels>,
     /// The limits of delegation, if the agent may delegate.
     pub subagent_limits: Option<SubagentLimitConfig>,
     /// The model that makes titles, if one is configured.
     pub title_model: Option<OtherModel>,
+    /// The skills that the agent may activate; `None` where there are no folders of skills.
+    pub skills: Option<SkillAccess>,
+    /// Secrets of the request for its skills.
+    pub secrets: RequestSecrets,
 }
 
 impl<'a> ChainInputs<'a> {
@@ -395,9 +538,15 @@ impl<'a> ChainInputs<'a> {
             gate: None,
             plan_mode: false,
             memory: None,
+            memory_queue: None,
+            thread_files: None,
+            sandbox: None,
+            vision: false,
             summary_models: None,
             subagent_limits: None,
             title_model: None,
+            skills: None,
+            secrets: RequestSecrets::default(),
         }
     }
 }
@@ -426,12 +575,25 @@ fn skill_description(text: &str) -> Option<String> {
     crate::skills::parse::description(text)
 }
 
-/// The middleware that a configuration names.
+/// The middleware that a configuration names, or that the host is.
 ///
 /// # Errors
 /// `UnknownVariant` for a name that none has, `Unsupported` for one of the reference that this version does not have, and
-/// those of its settings.
+/// those of its settings. `Conflict` when one of the host's takes the name of another.
 pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> {
+    if let Some(host) = &config.host {
+        let name = config.name.as_str();
+        if NOT_YET.contains(&name) || CHAIN.iter().any(|place| place.name == name) {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/name",
+                format!("{name:?} is the name of a middleware of this library; give yours another"),
+            ));
+        }
+        return HostMiddleware::new(name, (**host).clone())
+            .map_err(|error| error.below("/host"))
+            .and_then(made);
+    }
     let outright = CHAIN
         .iter()
         .find(|place| place.name == config.name)
@@ -682,6 +844,27 @@ pub struct ModelResponse {
     pub updates: Vec<StateUpdate>,
 }
 
+impl ModelResponse {
+    /// A reply after which the run ends: its calls are dropped, and the hooks after the model are passed by.
+    pub fn ending(reply: ModelReply) -> Self {
+        ModelResponse {
+            reply: ModelReply {
+                tool_calls: Vec::new(),
+                ..reply
+            },
+            updates: vec![StateUpdate::set(Channel::JumpTo, Jump::End.name())],
+        }
+    }
+
+    /// Whether the run ends with this reply; the mark of it is taken out of the updates, as no jump is stored.
+    pub(crate) fn take_end(&mut self) -> bool {
+        let end = StateUpdate::set(Channel::JumpTo, Jump::End.name());
+        let before = self.updates.len();
+        self.updates.retain(|update| *update != end);
+        self.updates.len() != before
+    }
+}
+
 /// The rest of a model call, inside a wrapper. It may be run any number of times.
 pub trait NextModel: Send {
     /// Passes the request on.
@@ -707,11 +890,21 @@ pub trait Middleware: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Channels that its wrap hooks read, besides `messages`: their values come with each request (`ModelRequest::reads`) and
-    /// each call (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. What nobody names is not
-    /// copied.
+    /// Channels that its wrap hooks read: their values come with each request (`ModelRequest::reads`) and each call
+    /// (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. `messages` come with calls only, since
+    /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
+    }
+
+    /// Whether it asks the host, so that a run with it needs a queue.
+    fn asks_host(&self) -> bool {
+        false
+    }
+
+    /// Who brought it, when it is none of this library's.
+    fn extension(&self) -> Option<&'static str> {
+        None
     }
 
     /// Tools that it brings; they are bound after those of the agent (AD-13).
@@ -745,6 +938,13 @@ pub trait Middleware: Send + Sync + 'static {
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }
+}
+
+/// What the user asked for last, in their words.
+pub(crate) fn asked_for(state: View<'_>) -> Option<String> {
+    let mut newest_first = state.messages().rev();
+    let message = newest_first.find(|message| user_message::is_real(message))?;
+    Some(user_message::original_text(message).into_owned())
 }
 
 /// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).

@@ -182,7 +182,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn user_text(&self) -> String {
-        original_text(self.user)
+        original_text(self.user).into_owned()
     }
 }
 

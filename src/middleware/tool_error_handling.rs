@@ -73,18 +73,6 @@ impl ToolErrorHandling {
         }
     }
 
-    /// The skill file that a call reads, if it is such a call.
-    fn skill_file(&self, invocation: &ToolInvocation) -> Option<String> {
-        let names = &self.config.skill_file_read_tool_names;
-        if !names.contains(&invocation.name) {
-            return None;
-        }
-        let paths = ["path", "file_path", "filepath"].into_iter();
-        let mut paths = paths.filter_map(|name| invocation.args.get(name)?.as_str());
-        let path = paths.find(|path| !path.trim().is_empty())?;
-        skill_path(path.trim(), &self.config.skills_container_path)
-    }
-
     /// Adds to an answer what is to be known of it.
     fn note(&self, tool: &str, skill_file: Option<String>, answer: &mut ToolAnswer) {
         let is_command = answer.update.is_some() || answer.end_run;
@@ -143,7 +131,12 @@ impl Middleware for ToolErrorHandling {
         next: &'a mut dyn NextTool,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            let skill_file = self.skill_file(&invocation);
+            let skill_file = skill_file(
+                &self.config.skill_file_read_tool_names,
+                &self.config.skills_container_path,
+                &invocation.name,
+                &invocation.args,
+            );
             let tool = invocation.name.clone();
             ToolOutcome::Answer(match next.run(invocation).await {
                 ToolOutcome::Failed(reason) => failure(&tool, &reason),
@@ -190,6 +183,23 @@ fn failure(tool: &str, reason: &str) -> ToolAnswer {
         additional_kwargs: kwargs,
         ..ToolAnswer::default()
     }
+}
+
+/// The file that a call of `tool` reads, if `readers` has the tool and the file is a SKILL.md below `root`; its path with `.` and
+/// `..` resolved (MW-TEH-4, MW-DUR-7).
+pub(super) fn skill_file(
+    readers: &[String],
+    root: &str,
+    tool: &str,
+    args: &Map<String, Value>,
+) -> Option<String> {
+    if !readers.iter().any(|reader| reader == tool) {
+        return None;
+    }
+    let paths = ["path", "file_path", "filepath"].into_iter();
+    let mut paths = paths.filter_map(|name| args.get(name)?.as_str());
+    let path = paths.find(|path| !path.trim().is_empty())?;
+    skill_path(path.trim(), root)
 }
 
 /// The path with its `.` and `..` resolved, if it is that of a SKILL.md below `root`.

@@ -3,7 +3,7 @@
 use crate::protocol::time::Timestamp;
 
 /// Tells the time of day.
-pub trait Clock: Send + Sync + 'static {
+pub trait Clock: std::fmt::Debug + Send + Sync + 'static {
     /// Now.
     fn now(&self) -> Timestamp;
 }

@@ -1,13 +1,17 @@
 //! The host port: asking the program that embeds us, and waiting for its answer.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::clock::Clock;
+use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::host_middleware::Point;
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::time::Timestamp;
 
 /// What the host is asked for.
@@ -17,6 +21,12 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Give a verdict as a middleware, at this point of the run.
+    Middleware(Point),
+    /// Be the sandbox; what exactly is the call's name.
+    Sandbox(SandboxOp),
+    /// Take in what is to be remembered.
+    Memory,
 }
 
 impl HostCallKind {
@@ -25,6 +35,9 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Middleware(_) => "middleware",
+            HostCallKind::Sandbox(_) => "sandbox",
+            HostCallKind::Memory => "memory",
         }
     }
 }
@@ -34,11 +47,11 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool or of the model.
+    /// Name of the tool, of the model or of the middleware; else what is to be done.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
-    /// The call of the model that this answers, when it is a tool's.
+    /// The call of the model that this answers, or is about.
     pub tool_call_id: Option<String>,
     /// How long the host has.
     pub deadline: Duration,
@@ -105,12 +118,48 @@ pub struct RunFacts {
     pub thread_id: Arc<str>,
     /// Run options by key.
     pub configurable: Map<String, Value>,
-    /// Facts about the request.
+    /// Facts about the request, without its secrets and without members whose names begin with `__` (RC-6).
     pub context: Map<String, Value>,
+    /// The member `secrets` of the request's context; `None` when it has none. Skills get theirs by
+    /// [`ActiveSkills::secrets`](super::active_skills::ActiveSkills::secrets).
+    pub secrets: Option<RequestSecrets>,
     /// When the run began.
     pub started_at: Timestamp,
     /// What else the run is told.
     pub signals: Arc<RunSignals>,
+    /// Tells the time while the run goes on; without it time stands still at the start.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// See [`RunFacts::start`].
+    pub beginning: OnceLock<RunStart>,
+}
+
+/// Where in its thread a run began.
+///
+/// Source: DeerFlow keeps the ids of all messages from before the run (`__deerflow_pre_run_message_ids`, LED-5). The newest of
+/// them is enough: what stands behind it is the run's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunStart {
+    /// Id of the newest message of the thread that was there before the run and its input; `None` when there was none.
+    pub after: Option<Arc<str>>,
+}
+
+impl RunFacts {
+    /// Where the run began; `None` where nobody drives a thread, as in the middle of a test.
+    pub fn start(&self) -> Option<&RunStart> {
+        self.beginning.get()
+    }
+
+    /// Notes where the run began. The first note counts.
+    pub fn note_start(&self, start: RunStart) {
+        let _ = self.beginning.set(start);
+    }
+
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.clock
+            .as_ref()
+            .map_or(self.started_at, |clock| clock.now())
+    }
 }
 
 /// The run on whose behalf a port is used.

@@ -1,11 +1,14 @@
 //! Traits to the outside, and the values that pass through them. Adapters implement them; only the runtime calls them.
 
+pub mod active_skills;
 pub mod agents;
 pub mod authorization;
 pub mod checkpoint;
 pub mod clock;
 pub mod host;
+pub mod host_answer;
 pub mod memory_policy;
+pub mod memory_queue;
 pub mod model;
 pub mod sandbox;
 pub mod signals;

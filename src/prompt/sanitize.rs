@@ -89,6 +89,10 @@ pub const BLOCKED_TAGS: &[&str] = &[
     // What a model that judges a goal is shown.
     "goal_objective",
     "goal_evidence",
+    // What a request tells of a thread's past.
+    "conversation_summary",
+    "delegation_ledger",
+    "skills_in_use",
 ];
 
 /// For each first letter, the places in [`BLOCKED_TAGS`] of the names that begin with it.
@@ -146,7 +150,7 @@ pub fn frame(text: &str) -> Cow<'_, str> {
 }
 
 /// Replaces every marker by its neutral form.
-pub(super) fn neutralize_markers(text: &str) -> Cow<'_, str> {
+pub(crate) fn neutralize_markers(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
     for tail in MARKER_TAILS.find_iter(text.as_bytes()) {
@@ -325,7 +329,7 @@ mod tests {
 
     #[test]
     fn san_2_the_blocked_names_are_these_many_and_differ() {
-        assert_eq!(BLOCKED_TAGS.len(), 42 + 14);
+        assert_eq!(BLOCKED_TAGS.len(), 42 + 17);
         for (place, name) in BLOCKED_TAGS.iter().enumerate() {
             assert!(
                 !BLOCKED_TAGS[..place].contains(name),

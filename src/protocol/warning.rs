@@ -33,6 +33,13 @@ pub enum Warning {
     SkillSkipped,
     /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
     SkillFlawed,
+    /// A custom agent's list of skills names one that there is not.
+    SkillUnknown,
+    /// The skills could not be looked up while an agent ran; none is activated, no secrets are bound, and tools are restricted
+    /// where skills are active (MW-SKA-6, MW-STP-2).
+    SkillsUnreadable,
+    /// An active skill needs secrets that the request did not bring (MW-SKA-6).
+    SkillSecretsMissing,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
     /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
@@ -43,12 +50,24 @@ pub enum Warning {
     OriginalContentReplaced,
     /// No model could summarise a thread that has grown long; its history stays as it is (MW-SUM-6).
     SummaryFailed,
+    /// A file that a message names is not there, or its name is none (MW-UPL-1).
+    UploadIgnored,
+    /// The sandbox could not be had, or not be given back.
+    SandboxFailed,
+    /// What a run said could not be handed to the memory (MW-MEM-1).
+    MemoryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
     /// Nobody could judge whether a goal is reached; the run ends as it would without one (GOAL-15).
     GoalEvaluationFailed,
     /// What came of a goal could not be stored; the run ends as it would without one.
     GoalNotStored,
+    /// The output of a tool was too long, and could not be written to a file; it was cut, or stayed as it is (MW-TOB-3).
+    OutputNotStored,
+    /// A middleware of the host gave no verdict; what its `on_timeout` says counts.
+    NoVerdict,
+    /// A skill's file was read, and nothing marks the result as that file: the skill is not noted as read (MW-DUR-7).
+    SkillReadUnmarked,
 }
 
 impl Warning {
@@ -70,14 +89,23 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::SkillFlawed => "skill_flawed",
+            Warning::SkillUnknown => "skill_unknown",
+            Warning::SkillsUnreadable => "skills_unreadable",
+            Warning::SkillSecretsMissing => "skill_secrets_missing",
             Warning::AgentUnreadable => "agent_unreadable",
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
+            Warning::UploadIgnored => "upload_ignored",
+            Warning::SandboxFailed => "sandbox_failed",
+            Warning::MemoryFailed => "memory_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
             Warning::GoalEvaluationFailed => "goal_evaluation_failed",
             Warning::GoalNotStored => "goal_not_stored",
+            Warning::OutputNotStored => "output_not_stored",
+            Warning::NoVerdict => "no_verdict",
+            Warning::SkillReadUnmarked => "skill_read_unmarked",
         }
     }
 }

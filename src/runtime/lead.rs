@@ -6,13 +6,16 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::assembly::Assembly;
+use super::assembly::{Assembly, check_host_tools};
 use super::sync::lock;
 use super::{Runtime, model_chain};
 use crate::adapters::agents_dir::AgentsDir;
+use crate::adapters::host_memory::HostMemory;
+use crate::adapters::host_sandbox::HostSandbox;
 use crate::adapters::host_tool::HostTool;
 use crate::adapters::offload::Offload;
-use crate::adapters::skills_dir::{SkillSettings, SkillsDir};
+use crate::adapters::skills_dir::{SkillSettings, SkillsDir, UserSkills};
+use crate::adapters::thread_files_dir::ThreadFilesDir;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::authorization::access_of_request;
 use crate::agent::goal::Evaluator;
@@ -22,15 +25,18 @@ use crate::agent::options::{LeadOptions, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
-use crate::middleware::OtherModel;
 use crate::middleware::summarization::SummaryModels;
+use crate::middleware::{Middleware, OtherModel};
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
 use crate::ports::memory_policy::{AgentBinding, MemoryPolicies};
+use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::model::DynModelProvider;
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolOrigin};
 use crate::protocol::agent_record::{AgentModelSettings, AgentRecord};
-use crate::protocol::app_config::{self, AppConfig, Feature as _};
+use crate::protocol::app_config::{self, AppConfig, Feature as _, SandboxClass};
 use crate::protocol::assembly::LeadConfig;
 use crate::protocol::config::ModelRef;
 use crate::protocol::decode::hint;
@@ -55,9 +61,11 @@ pub struct LeadScope {
     configured: Vec<ConfiguredTool>,
     /// Tools of the configuration that are not there.
     absent: Warnings,
-    skills: SkillsDir,
+    skills: Arc<SkillsDir>,
     skill_settings: Arc<SkillSettings>,
     agents: Option<Arc<dyn AgentStore>>,
+    /// Where work on files is done.
+    offload: Offload,
     policies: MemoryPolicies,
     model_names: Arc<[String]>,
     /// Models as agents have asked for them, ready to answer: making a client costs more than all the rest.
@@ -98,7 +106,8 @@ impl LeadScope {
         LeadScope {
             configured,
             absent,
-            skills: SkillsDir::new(),
+            skills: Arc::new(SkillsDir::new()),
+            offload,
             skill_settings: Arc::new(SkillSettings {
                 path: app.skills.path.as_ref().map(PathBuf::from),
                 home,
@@ -124,6 +133,35 @@ impl LeadScope {
     /// The op `reload_skills`.
     pub fn reload_skills(&self) {
         self.skills.reload();
+    }
+
+    /// The files of a user's threads; none without a `home`.
+    fn thread_files(&self, user: &UserId) -> Option<Arc<dyn ThreadFiles>> {
+        let home = self.app.home.as_ref()?;
+        Some(Arc::new(ThreadFilesDir::new(
+            home,
+            user.clone(),
+            self.offload,
+        )))
+    }
+
+    /// The sandboxes of a user's threads.
+    fn sandbox(&self, user: &UserId) -> Option<Arc<dyn Sandbox>> {
+        let section = &self.app.sandbox;
+        match section.class {
+            SandboxClass::None => None,
+            SandboxClass::Host => Some(Arc::new(HostSandbox::new(
+                user.clone(),
+                section.deadline(),
+                section.thread_data_mounts.unwrap_or(false),
+            ))),
+        }
+    }
+
+    /// The memory that hears what runs say.
+    fn memory_queue(&self) -> Option<Arc<dyn MemoryQueue>> {
+        let tells = self.app.memory.tells_host();
+        tells.then(|| Arc::new(HostMemory) as Arc<dyn MemoryQueue>)
     }
 
     /// The record of a custom agent: the operator's first, then the user's, then the legacy one (CA-3).
@@ -254,19 +292,44 @@ impl Runtime {
             model: &model,
             access,
             catalog: loaded.catalog.clone(),
+            library: Arc::new(UserSkills::new(
+                scope.skills.clone(),
+                scope.skill_settings.clone(),
+                Some(user.as_str().to_owned()),
+                scope.offload,
+            )),
             configured: &configured,
             self_tool: self_tool(scope, &options, &user),
             title_model: self.title_model(scope)?,
             summary_models: self.summary_models(scope, &model)?,
             memory: policy.access(),
+            extra_middleware: &config.extra_middleware,
+            memory_queue: scope.memory_queue(),
+            thread_files: scope.thread_files(&user),
+            sandbox: scope.sandbox(&user),
             recursion_limit: limit,
             build: config.build,
         })?;
+        // A tool that this agent is not given is no misspelt one.
+        let elsewhere = configured.iter().map(|configured| &configured.tool);
+        check_host_tools(
+            "/extra_middleware",
+            config
+                .extra_middleware
+                .iter()
+                .map(|extra| &extra.middleware),
+            &lead.middleware,
+            elsewhere
+                .chain(&lead.tools)
+                .map(|tool| tool.spec().name.as_str()),
+        )?;
         warnings.extend(lead.warnings);
         let from_host = |tool: &Arc<dyn DynTool>| {
             matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))
         };
-        let needs_host = model_asks || lead.tools.iter().any(from_host);
+        let asks_host = |part: &Arc<dyn Middleware>| matches!(part.name(), "sandbox" | "memory");
+        let needs_host =
+            model_asks || lead.tools.iter().any(from_host) || lead.middleware.iter().any(asks_host);
         let parts = AssemblyParts {
             model: provider,
             system_prompt: Some(lead.prompt.system),

@@ -368,6 +368,7 @@ impl Runtime {
         }
         let mut request: RunRequest = from_text(json)?;
         request.validate()?;
+        let secrets = request.take_secrets()?;
         let input = match request.input.take() {
             None | Some(Value::Null) => None,
             Some(input) => Some(checked_input(input)?),
@@ -423,6 +424,7 @@ impl Runtime {
             ids: self.0.services.ids.clone(),
             request,
             input,
+            secrets,
         };
         let ending = Ending {
             inner: self.0.clone(),

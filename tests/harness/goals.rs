@@ -1266,7 +1266,7 @@ fn a_host_can_tell_a_judgement_from_every_turn_and_from_other_judgements() {
     assert_eq!(end["status"], "success", "{end}");
     let keys: std::collections::HashSet<&String> = asked.iter().map(|(key, _)| key).collect();
     assert_eq!(keys.len(), 4, "{keys:?}");
-    let judging = [1, 3].map(|place| asked[place].0.contains("/question/"));
+    let judging = [1, 3].map(|place| asked[place].0.contains("/aside/"));
     assert_eq!(judging, [true, true]);
 }
 

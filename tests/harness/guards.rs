@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use fawn::agent::assembly::{Assembly, AssemblyParts};
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::{Outcome, Step};
+use fawn::middleware::durable_context::{DurableContext, DurableContextConfig};
 use fawn::middleware::loop_detection::LoopDetection;
 use fawn::middleware::model_length::ModelLength;
 use fawn::middleware::safety_finish_reason::SafetyFinishReason;
@@ -16,8 +17,7 @@ use fawn::middleware::terminal_response::TerminalResponse;
 use fawn::middleware::token_budget::TokenBudget;
 use fawn::middleware::token_usage::TokenUsage;
 use fawn::middleware::{
-    Hook, HookOutput, Middleware, ModelResponse, NextModel, RunFacts, dangling_tool_call,
-    is_error_fallback,
+    Middleware, ModelResponse, NextModel, RunFacts, dangling_tool_call, is_error_fallback,
 };
 use fawn::ports::BoxFuture;
 use fawn::ports::host::RunContext;
@@ -31,14 +31,13 @@ use fawn::protocol::app_config::{
 use fawn::protocol::error::{Error, ErrorCode};
 use fawn::protocol::message::{InvalidToolCall, Kind, Message, ToolCall};
 use fawn::protocol::run::{RunStatus, StopReason};
-use fawn::state::channels::Channel;
 use fawn::state::ids::SequentialIds;
 use fawn::state::update::StateUpdate;
 use fawn::state::{Overlay, ThreadState};
 use serde_json::{Value, json};
 
 use crate::host::run_context;
-use crate::parts::{Log, Noting, answer, assembly, calls, human, says, tool};
+use crate::parts::{answer, assembly, calls, human, says, tool};
 use crate::support::random::Random;
 
 const MAX_IN_REPLY: usize = 2;
@@ -112,26 +111,9 @@ fn ready<T>(mut future: BoxFuture<'_, T>) -> T {
     }
 }
 
-/// Notes the `task` calls of a reply in the ledger, as the chain's own middleware for it does: after the limit has cut
-/// them.
+/// What notes the delegations that the guards let pass.
 fn ledger() -> Arc<dyn Middleware> {
-    Noting::acting("ledger", &Log::default(), |hook, context| {
-        let entries: Vec<Value> = match (hook, context.state.last()) {
-            (Hook::AfterModel, Some(last)) if last.kind() == Kind::Ai => {
-                let calls = last.fields().tool_calls.iter();
-                let tasks = calls.filter(|call| call.name == "task");
-                let run = &*context.run.run_id;
-                tasks
-                    .map(|call| json!({"id": call.id, "run_id": run, "status": "in_progress"}))
-                    .collect()
-            }
-            _ => Vec::new(),
-        };
-        Ok(match entries.is_empty() {
-            true => HookOutput::Continue,
-            false => HookOutput::Update(StateUpdate::set(Channel::Delegations, entries)),
-        })
-    })
+    Arc::new(DurableContext::new(DurableContextConfig::default()))
 }
 
 /// The guards in their places, with what stands around them where it matters.

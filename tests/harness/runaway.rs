@@ -276,13 +276,8 @@ impl Host<'_> {
 
 #[test]
 fn whatever_model_and_tools_do_each_run_ends_once_and_within_its_limits() {
-    let runs = match std::env::var("FAWN_RUNAWAY")
-        .ok()
-        .and_then(|text| text.parse().ok())
-    {
-        Some(runs) => runs,
-        None => 20_000,
-    };
+    let runs = std::env::var("FAWN_RUNAWAY").ok();
+    let runs = runs.and_then(|text| text.parse().ok()).unwrap_or(20_000);
     let store: Arc<dyn DynCheckpointStore> = Arc::new(MemoryStore::new());
     let runtime = runtime(store.clone());
     let queue = runtime.new_queue("{}").unwrap();

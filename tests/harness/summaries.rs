@@ -260,8 +260,8 @@ fn sum_1_settings_that_make_no_sense_are_refused_with_their_place() {
         made.err()
             .map(|error| (error.code, error.path.unwrap_or_default()))
     };
-    let trigger = || "/summarization/trigger/0".to_owned();
-    let keep = || "/summarization/keep".to_owned();
+    let trigger = || "/trigger/0".to_owned();
+    let keep = || "/keep".to_owned();
     let range = ErrorCode::OutOfRange;
     let unknown = ErrorCode::AssemblyInvalid;
     for bad in [

@@ -64,7 +64,7 @@ fn is_hidden(message: &Message) -> bool {
 /// What a message says.
 fn said(message: &Message) -> String {
     match message.kind() {
-        Kind::Human => original_text(message),
+        Kind::Human => original_text(message).into_owned(),
         _ => content_lines(&message.fields().content),
     }
 }

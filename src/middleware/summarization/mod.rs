@@ -112,7 +112,7 @@ impl Summarization {
     ///
     /// # Errors
     /// `OutOfRange` for a size that is none, `AssemblyInvalid` for a fraction of a model of which it is not known how much
-    /// it can read; both with the path below `/summarization`.
+    /// it can read; both with the path in the section.
     pub fn new(
         config: SummarizationConfig,
         models: SummaryModels,
@@ -147,6 +147,23 @@ impl Summarization {
             attempts: Remembered::new(),
             config,
         })
+    }
+
+    /// The middleware of an agent that names it with settings: the run's model writes the summaries. With `"enabled": false` it
+    /// does nothing.
+    ///
+    /// # Errors
+    /// Those of [`Summarization::new`], and `Unsupported` for a `model_name`: names are those of a configuration with models,
+    /// which such an agent does not have.
+    pub fn outright(mut config: SummarizationConfig) -> Result<Self, Error> {
+        if config.model_name.is_some() {
+            let text = "the run's model writes the summaries of an agent that is not a lead agent";
+            return Err(Error::at(ErrorCode::Unsupported, "/model_name", text));
+        }
+        if config.enabled == Some(false) {
+            config.trigger.clear();
+        }
+        Summarization::new(config, SummaryModels::default(), Vec::new())
     }
 
     /// What a summary would do to a thread; `None` when there is nothing to summarise, or no trigger is met.
@@ -373,7 +390,7 @@ impl Compaction {
 
 /// A size in messages or tokens.
 fn resolve(size: ContextSize, limit: Option<u64>, member: &str) -> Result<KeepEnd, Error> {
-    let path = format!("/summarization/{member}");
+    let path = format!("/{member}");
     let ContextSize { kind, value } = size;
     let is_size = match kind {
         ContextSizeKind::Fraction => value > 0.0 && value <= 1.0,
