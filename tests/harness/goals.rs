@@ -838,20 +838,25 @@ fn a_turn_that_fails_after_a_judgement_ends_the_run_with_its_error() {
 #[test]
 fn a_cancel_during_a_judgement_ends_the_run_and_leaves_the_thread_whole() {
     for workers in BOTH {
+        let cell: Arc<OnceLock<Run>> = Arc::default();
+        let cancel = cell.clone();
         let stage = Stage::new(Setup {
             workers,
             turns: replies(&["One.", "Two."]),
             judgements: vec![Judgement::Hangs, met()],
+            during: Box::new(move |number| {
+                if number == 0 {
+                    let run = cancel.wait();
+                    run.submit(r#"{"op": "cancel", "reason": "enough"}"#)
+                        .unwrap();
+                }
+            }),
             ..Setup::default()
         });
         let goal = stage.set("x");
         let run = stage.start(&json!({"input": {"messages": ["Go"]}}));
-        let events = stage.follow(|event| {
-            if event["type"] == "goal" {
-                run.submit(r#"{"op": "cancel", "reason": "enough"}"#)
-                    .unwrap();
-            }
-        });
+        assert!(cell.set(run).is_ok());
+        let events = stage.follow(|_| {});
         assert_eq!(events.end()["status"], "interrupted");
         assert_eq!(events.end()["cancel_reason"], "enough");
         assert_eq!(events.end()["steps"], 1);
@@ -1261,7 +1266,7 @@ fn a_host_can_tell_a_judgement_from_every_turn_and_from_other_judgements() {
     assert_eq!(end["status"], "success", "{end}");
     let keys: std::collections::HashSet<&String> = asked.iter().map(|(key, _)| key).collect();
     assert_eq!(keys.len(), 4, "{keys:?}");
-    let judging = [1, 3].map(|place| asked[place].0.contains("/question/"));
+    let judging = [1, 3].map(|place| asked[place].0.contains("/aside/"));
     assert_eq!(judging, [true, true]);
 }
 

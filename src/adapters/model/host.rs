@@ -102,7 +102,7 @@ impl ModelProvider for HostModel {
 }
 
 /// What tells one piece of work of a run from the others. A turn of the agent: how many messages it is about, and the newest of
-/// the thread, since a summary makes a thread short again. A question of a middleware: what it asks.
+/// the thread, since a summary makes a thread short again. A question beside the turns: what it asks.
 fn work(request: &ModelRequest) -> String {
     let mut newest = request.messages.iter().rev().filter_map(Message::id);
     match (request.purpose, newest.next()) {
