@@ -78,6 +78,15 @@ export type AgentModelSettings = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** Lists of tools, by name. */
+export type AllowlistConfig = {
+  /** The tools that may be called; an empty list allows none. Default: all. */
+  allowed_tools?: string[] | null;
+  /** The tools that may not, whatever is allowed. */
+  denied_tools?: string[] | null;
+  [yours: `x-${string}`]: unknown;
+};
+
 export type AppConfig = {
   /** Models that assemblies name. Each needs a `name` of its own; the first is the default. */
   models?: NamedModel[] | null;
@@ -89,7 +98,7 @@ export type AppConfig = {
   tool_search?: ToolSearchConfig | null;
   /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
-  /** Stops tools that get nowhere. Not available in this version. */
+  /** Stops tools that get nowhere. */
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
@@ -121,7 +130,7 @@ export type AppConfig = {
   loop_detection?: LoopDetectionConfig | null;
   /** Recognises replies that a provider cut for safety. */
   safety_finish_reason?: SafetyFinishReasonConfig | null;
-  /** Asks somebody before each tool call. Not available in this version. */
+  /** Asks somebody before each tool call: lists of tools, or the host. */
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;
@@ -391,9 +400,9 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
-  /** It could not be done; the text is for the model. From a middleware it counts as no answer. */
+  /** It could not be done; the text is for the model. From a guardrail or a middleware it counts as no answer. */
   error?: string | {
     message: string;
     /** For a model: whether asking again may help. Default false. */
@@ -824,13 +833,73 @@ export type GithubTrigger = {
   [yours: `x-${string}`]: unknown;
 };
 
-/** Somebody who is asked before each tool call. */
-export type GuardrailProviderConfig = {
-  /** How DeerFlow names the class. */
-  use: string;
-  /** Its settings. */
-  config?: Record<string, unknown>;
+/** What stands under ok in the answer to such a call. */
+export type GuardrailAnswer = {
+  /** Whether it may be made. */
+  allow: boolean;
+  /** Why; the model is told the first reason of a denial. */
+  reasons?: GuardrailReason[];
+  /** The policy that decided, for records. */
+  policy_id?: string | null;
   [yours: `x-${string}`]: unknown;
+};
+
+/** Somebody who is asked before each tool call. */
+export type GuardrailProvider = {
+  use: "allowlist" | "deerflow.guardrails.builtin:AllowlistProvider";
+  config?: AllowlistConfig | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  use: "host";
+  config?: HostGuardrailConfig | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  use: string;
+  config?: Record<string, unknown> | null;
+  [yours: `x-${string}`]: unknown;
+};
+
+/** Why a guardrail decided as it did. */
+export type GuardrailReason = {
+  /** For programs. Default `oap.denied`. */
+  code?: string | null;
+  /** For the model. */
+  message?: string | null;
+  [yours: `x-${string}`]: unknown;
+};
+
+/** The args of a host call of the kind guardrail: the tool call that is asked about. */
+export type GuardrailRequest = {
+  /** The tool. */
+  tool_name: string;
+  /** The arguments as the model gave them; they are checked against the tool's schema only after this. */
+  tool_input: Record<string, unknown>;
+  /** The agent: `passport` of the configuration. */
+  agent_id: string | null;
+  /** The thread. */
+  thread_id: string;
+  /** The run. */
+  run_id: string;
+  /** The model's id of the call. */
+  tool_call_id: string;
+  /** Whether a subagent calls. */
+  is_subagent: boolean;
+  /** When it is asked, as RFC 3339 in UTC. */
+  timestamp: string;
+  /** For whom the agent works. */
+  user_id: string | null;
+  /** Their role. */
+  user_role: string | null;
+  /** Who vouched for them. */
+  oauth_provider: string | null;
+  /** What they are called there. */
+  oauth_id: string | null;
+  /** What they are called in the channel that the request came by. */
+  channel_user_id: string | null;
+  /** Whether the request comes from the host itself. */
+  is_internal: boolean;
+  /** Whatever else the host said of them: `authz_attributes`. */
+  attributes: Record<string, unknown>;
 };
 
 /** Asks somebody before each tool call (MW-GRD). */
@@ -842,7 +911,7 @@ export type GuardrailsConfig = {
   /** What names the agent to them. */
   passport?: string | null;
   /** Who is asked. */
-  provider?: GuardrailProviderConfig | null;
+  provider?: GuardrailProvider | null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -875,10 +944,10 @@ export type HostCallData = {
   /** For fawn_call_emit and fawn_call_finish. */
   call_id: number;
   /** What is asked; new kinds may come. */
-  kind: "tool" | "model" | "middleware" | "sandbox" | "memory" | (string & {});
-  /** The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
+  kind: "tool" | "model" | "guardrail" | "middleware" | "sandbox" | "memory" | (string & {});
+  /** The tool, the model, the guardrail or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
   name: string;
-  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
+  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A guardrail: the tool call that it is asked about (schema guardrail_request). A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
   args: Record<string, unknown>;
   /** The model's id of the tool call that is asked for, or asked about. */
   tool_call_id: string | null;
@@ -900,6 +969,15 @@ export type HostCallEvent = {
   /** When. */
   at: string;
   data: HostCallData;
+};
+
+/** How the host is asked. */
+export type HostGuardrailConfig = {
+  /** The `name` of the host calls. Default `guardrail`. */
+  name?: string;
+  /** How long the host has for an answer, in milliseconds. Default 10000. */
+  timeout_ms?: number;
+  [yours: `x-${string}`]: unknown;
 };
 
 /** A middleware that the host is: at each of its hooks a host call of the kind `middleware` asks for a verdict. */
@@ -1149,11 +1227,11 @@ export type MiddlewareConfig = string | {
 
 /** A middleware did something that is worth a record. No secret is ever part of it. */
 export type MiddlewareData = {
-  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come. */
+  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name), guardrail (a call was denied, or nobody could tell), sandbox_audit (a shell command was refused, or is risky); more may come. */
   tag: string;
-  /** What was done: activate, bind_secrets; more may come. */
+  /** What was done: activate, bind_secrets, deny_tool_call, allow_tool_call_after_provider_error, block_command, warn_of_command; more may come. */
   action: string;
-  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). */
+  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). Of a call: tool_name, tool_call_id, what decided and why, never its arguments. Of a command: its rule, and its first 200 characters. */
   changes: Record<string, unknown>;
 };
 
@@ -2618,7 +2696,7 @@ export type RuntimeConfig = {
   tool_search?: ToolSearchConfig | null;
   /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
-  /** Stops tools that get nowhere. Not available in this version. */
+  /** Stops tools that get nowhere. */
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
@@ -2650,7 +2728,7 @@ export type RuntimeConfig = {
   loop_detection?: LoopDetectionConfig | null;
   /** Recognises replies that a provider cut for safety. */
   safety_finish_reason?: SafetyFinishReasonConfig | null;
-  /** Asks somebody before each tool call. Not available in this version. */
+  /** Asks somebody before each tool call: lists of tools, or the host. */
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;
