@@ -353,7 +353,7 @@ typedef uint64_t fawn_assembly;
 /**
  * A thread: one conversation and its state. (An OS thread is always written out.) 0 is none.
  *
- * Functions: fawn_thread_open, _update, _state, _history, _free.
+ * Functions: fawn_thread_open, _update, _state, _history, _goal, _free.
  */
 typedef uint64_t fawn_thread;
 
@@ -669,6 +669,29 @@ int32_t fawn_thread_history(fawn_thread thread,
                             const char *json,
                             size_t len,
                             struct fawn_buf *out);
+
+/**
+ * Reads, sets or clears the goal of a thread. Runs on the thread, of whichever assembly, judge an active goal after each turn
+ * and add turns of their own until it is reached, blocked or out of turns (events "goal").
+ *
+ * A goal is cleared by this alone: what fawn_thread_update writes to the channel "goal" only ever replaces it, and null
+ * keeps it.
+ *
+ * `json`, `len`: `{"op": "get"}`, `{"op": "set", "objective": "..."}`, `{"op": "clear"}`, or `{"op": "command",
+ * "argument": "..."}` for what a user wrote behind "/goal" (schema "goal_op").
+ * `out`: what was done, the goal, and the newest checkpoint (schema "goal_answer"), which you free.
+ *
+ * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_OUT_OF_RANGE for an objective that is blank or too long; the
+ * FAWN_ERR_JSON_* and option errors; FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. For set and clear also FAWN_ERR_THREAD_BUSY
+ * while a run is in flight, FAWN_ERR_CONFLICT if another checkpoint was expected (FAWN_ERR_UNKNOWN_CHECKPOINT if what was
+ * expected is no checkpoint's id), FAWN_ERR_THREAD_STALE; get may be called while a run is in flight.
+ */
+FAWN_API
+FAWN_MUST_USE
+int32_t fawn_thread_goal(fawn_thread thread,
+                         const char *json,
+                         size_t len,
+                         struct fawn_buf *out);
 
 /**
  * Frees a thread's handle. 0 and handles that are none do nothing. What the store holds stays; a run in flight goes on.

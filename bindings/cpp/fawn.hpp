@@ -890,6 +890,10 @@ public:
     [[nodiscard]] result<buffer> try_history(std::string_view json = "{}") const noexcept {
         return detail::answer_of([&](fawn_buf* out) { return fawn_thread_history(raw(), json.data(), json.size(), out); });
     }
+    /// Reads, sets or clears its goal (schema "goal_op"): `{"op":"set","objective":"…"}`.
+    [[nodiscard]] result<buffer> try_goal(std::string_view json = "{\"op\":\"get\"}") const noexcept {
+        return detail::answer_of([&](fawn_buf* out) { return fawn_thread_goal(raw(), json.data(), json.size(), out); });
+    }
 
     /// Its id: the one that it was opened with, or the random one that it was begun with.
     [[nodiscard]] result<std::string> try_id() const noexcept {
@@ -901,6 +905,7 @@ public:
     buffer update(std::string_view json) const { return unwrap(try_update(json)); }
     [[nodiscard]] buffer state(std::string_view json = "{}") const { return unwrap(try_state(json)); }
     [[nodiscard]] buffer history(std::string_view json = "{}") const { return unwrap(try_history(json)); }
+    buffer goal(std::string_view json = "{\"op\":\"get\"}") const { return unwrap(try_goal(json)); }
     [[nodiscard]] std::string id() const { return unwrap(try_id()); }
 #endif
 };

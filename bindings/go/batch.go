@@ -214,6 +214,8 @@ func kind(quoted []byte, before string) (string, bool) {
 		return EventUsage, true
 	case `"checkpoint"`:
 		return EventCheckpoint, true
+	case `"goal"`:
+		return EventGoal, true
 	case `"host_call"`:
 		return EventHostCall, true
 	case `"host_call_cancelled"`:

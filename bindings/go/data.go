@@ -116,6 +116,25 @@ type Checkpoint struct {
 	Source             string `json:"source"`
 }
 
+// GoalReport is the data of goal: the goal of the thread is judged after a turn, or something came of that.
+type GoalReport struct {
+	// Status is "evaluating", "satisfied", "continuing", "stood_down" or "stopped"; more may come.
+	Status string `json:"status"`
+	// Objective is what was to be reached.
+	Objective string `json:"objective"`
+	// Reason says why the run stood down or stopped; empty for all else.
+	Reason string `json:"reason"`
+	// Goal is what the thread has now; null when the goal is gone.
+	Goal json.RawMessage `json:"goal"`
+	// Evaluation is the judgement; null before there is one.
+	Evaluation json.RawMessage `json:"evaluation"`
+	// Usage are the tokens of the judgement, which are no part of the run's; nil when none were told.
+	Usage *Usage `json:"usage"`
+}
+
+// String is the report as JSON text.
+func (g GoalReport) String() string { return jsonText(g) }
+
 // HostCall is the data of host_call: a question to the host.
 type HostCall struct {
 	// CallID is what the answer names.

@@ -27,6 +27,8 @@ const (
 	EventUsage = "usage"
 	// EventCheckpoint says that a step is stored; data [Checkpoint].
 	EventCheckpoint = "checkpoint"
+	// EventGoal tells how the goal of the thread is judged, and what comes of it; data [GoalReport].
+	EventGoal = "goal"
 	// EventHostCall asks the host for something; data [HostCall].
 	EventHostCall = "host_call"
 	// EventHostCallCancelled says that an answer is of no use any more; data [HostCallCancelled].
@@ -104,6 +106,8 @@ func (e *Event) Data() any {
 		data = new(UsageReport)
 	case EventCheckpoint:
 		data = new(Checkpoint)
+	case EventGoal:
+		data = new(GoalReport)
 	case EventHostCall:
 		data = new(HostCall)
 	case EventHostCallCancelled:

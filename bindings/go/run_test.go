@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -298,7 +299,12 @@ func TestDurableThread(t *testing.T) {
 			t.Fatalf("start %d: %d messages", start, len(before))
 		}
 		must(agent.Run(ctx, thread, fawn.Ask("go")))
-		if history := unmarshal[[]json.RawMessage](t, must(thread.History(ctx, nil))); len(history) != 4*(start+1) {
+		set := string(must(thread.Goal(ctx, fawn.Object{"op": "set", "objective": "go on"})))
+		if got := string(must(thread.Goal(ctx, nil))); !strings.Contains(got, `"objective":"go on"`) || len(set) != len(got) {
+			t.Errorf("%s after %s", got, set)
+		}
+		must(thread.Goal(ctx, fawn.Object{"op": "command", "argument": "off"}))
+		if history := unmarshal[[]json.RawMessage](t, must(thread.History(ctx, nil))); len(history) != 6*(start+1) {
 			t.Errorf("start %d: %d checkpoints", start, len(history))
 		}
 		if messages := must(thread.Messages(ctx, 2)); messages[0].Text() != "answer" || messages[1].Text() != "done" {

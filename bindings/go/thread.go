@@ -76,6 +76,15 @@ func (t *Thread) History(ctx context.Context, query any) (json.RawMessage, error
 	return t.ask(ctx, query, cabi.ThreadHistory)
 }
 
+// Goal reads, sets or clears the thread's goal (schema "goal_op"): {"op": "set", "objective": "..."}. Nil reads it, which may
+// be done while a run is in flight.
+func (t *Thread) Goal(ctx context.Context, op any) (json.RawMessage, error) {
+	if op == nil {
+		op = Object{"op": "get"}
+	}
+	return t.ask(ctx, op, cabi.ThreadGoal)
+}
+
 // Messages are the thread's messages, oldest first; at most the last so many if last is not negative.
 func (t *Thread) Messages(ctx context.Context, last int) ([]Message, error) {
 	query := Object{"channels": []string{"messages"}}

@@ -11,6 +11,8 @@ import type {
   ErrorObject,
   EventObject,
   HostMiddlewareConfig,
+  GoalAnswer,
+  GoalOp,
   HostToolConfig,
   MiddlewareQuestion,
   MiddlewareVerdict,
@@ -224,6 +226,9 @@ export class Thread {
   /** The checkpoints, newest first. */
   history(query?: ThreadHistoryQuery | JsonText): ThreadHistory;
   historyText(query?: ThreadHistoryQuery | JsonText): string;
+  /** Reads, sets or clears the goal; without an op it is read, which may be done while a run is in flight. */
+  goal(op?: GoalOp | JsonText): GoalAnswer;
+  goalText(op?: GoalOp | JsonText): string;
   /** Lets go. What the store holds stays. */
   close(): void;
   [Symbol.dispose](): void;

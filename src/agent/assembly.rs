@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::goal::Evaluator;
 use crate::middleware::{Hook, Middleware, check_order};
 use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
@@ -67,6 +68,7 @@ pub struct Assembly {
     model_wrappers: Vec<Arc<dyn Middleware>>,
     tool_wrappers: Vec<Arc<dyn Middleware>>,
     wrapped_reads: Vec<Channel>,
+    evaluator: Evaluator,
 }
 
 impl Assembly {
@@ -168,7 +170,20 @@ impl Assembly {
             tool_wrappers: wrappers(|part| part.hooks().wrap_tool_call),
             wrapped_reads,
             middleware,
+            evaluator: Evaluator::default(),
         })
+    }
+
+    /// The same agent, with `evaluator` to judge the goals of its threads.
+    #[must_use]
+    pub fn judged_by(mut self, evaluator: Evaluator) -> Self {
+        self.evaluator = evaluator;
+        self
+    }
+
+    /// Who judges the goals of its threads.
+    pub fn evaluator(&self) -> &Evaluator {
+        &self.evaluator
     }
 
     /// The tool of this name.

@@ -45,6 +45,7 @@ pub struct RunOptions {
 
 enum Phase {
     Start(Option<StateUpdate>),
+    NextTurn(Box<StateUpdate>),
     Hooks(Hook, usize),
     CallModel,
     AwaitModel(Arc<str>),
@@ -76,7 +77,10 @@ pub struct RunMachine {
     answer: Option<EffectAnswer>,
     /// A cancellation that waits for the next boundary.
     pending_end: Option<Box<End>>,
+    /// Steps of this turn.
     steps: u32,
+    /// Steps of the turns before it.
+    earlier_steps: u32,
     usage: Usage,
     notes: Vec<Note>,
 }
@@ -93,9 +97,21 @@ impl RunMachine {
             answer: None,
             pending_end: None,
             steps: 0,
+            earlier_steps: 0,
             usage: Usage::default(),
             notes: Vec::new(),
         }
+    }
+
+    /// Begins another turn of a run that is at its end, from `before_agent` on, with what `input` writes. Its limit of steps
+    /// begins anew, tokens and steps of the run count on.
+    pub fn begin_turn(&mut self, input: StateUpdate) {
+        if !matches!(self.phase, Phase::Ended) {
+            return self.out_of_turn("another turn");
+        }
+        self.earlier_steps = self.earlier_steps.saturating_add(self.steps);
+        self.steps = 0;
+        self.phase = Phase::NextTurn(Box::new(input));
     }
 
     /// What to do next. `state` is the thread as it is stored.
@@ -245,6 +261,7 @@ impl RunMachine {
         let begins_something = matches!(
             phase,
             Phase::Start(_)
+                | Phase::NextTurn(_)
                 | Phase::Hooks(Hook::BeforeAgent | Hook::BeforeModel, _)
                 | Phase::CallModel
                 | Phase::CallTools
@@ -272,6 +289,15 @@ impl RunMachine {
                         .map_err(|error| relocate(error, "/0", "/input"))?;
                 }
                 self.note_start(state);
+                self.phase = Phase::Save(Source::Input, Box::new(entry));
+                Ok(None)
+            }
+            Phase::NextTurn(input) => {
+                state.stage(&mut self.overlay, std::slice::from_ref(&input), ids)?;
+                // The host did not write it, so it is told.
+                let node = input.writer.as_deref().unwrap_or("input");
+                self.note(node.into(), *input);
+                let entry = Phase::Hooks(Hook::BeforeAgent, 0);
                 self.phase = Phase::Save(Source::Input, Box::new(entry));
                 Ok(None)
             }
@@ -399,7 +425,7 @@ impl RunMachine {
                     status: end.status,
                     error: end.error,
                     cancel_reason: end.cancel_reason,
-                    steps: self.steps,
+                    steps: self.earlier_steps.saturating_add(self.steps),
                     usage: self.usage.clone(),
                 })))
             }

@@ -10,7 +10,7 @@ use crate::runtime::{Answer, Runtime, Thread};
 
 /// A thread: one conversation and its state. (An OS thread is always written out.) 0 is none.
 ///
-/// Functions: fawn_thread_open, _update, _state, _history, _free.
+/// Functions: fawn_thread_open, _update, _state, _history, _goal, _free.
 #[allow(non_camel_case_types, reason = "the name in C")]
 pub type fawn_thread = u64;
 
@@ -110,6 +110,37 @@ pub unsafe extern "C" fn fawn_thread_history(
         // SAFETY: `json` is NULL or readable for `len`, by the contract of the header.
         let json = unsafe { bytes::text("json", json, len) }?;
         thread.history(json).map(Answer::Done)
+    })
+}
+
+/// Reads, sets or clears the goal of a thread. Runs on the thread, of whichever assembly, judge an active goal after each turn
+/// and add turns of their own until it is reached, blocked or out of turns (events "goal").
+///
+/// A goal is cleared by this alone: what fawn_thread_update writes to the channel "goal" only ever replaces it, and null
+/// keeps it.
+///
+/// `json`, `len`: `{"op": "get"}`, `{"op": "set", "objective": "..."}`, `{"op": "clear"}`, or `{"op": "command",
+/// "argument": "..."}` for what a user wrote behind "/goal" (schema "goal_op").
+/// `out`: what was done, the goal, and the newest checkpoint (schema "goal_answer"), which you free.
+///
+/// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_OUT_OF_RANGE for an objective that is blank or too long; the
+/// FAWN_ERR_JSON_* and option errors; FAWN_ERR_STORE, FAWN_ERR_STORE_CORRUPT. For set and clear also FAWN_ERR_THREAD_BUSY
+/// while a run is in flight, FAWN_ERR_CONFLICT if another checkpoint was expected (FAWN_ERR_UNKNOWN_CHECKPOINT if what was
+/// expected is no checkpoint's id), FAWN_ERR_THREAD_STALE; get may be called while a run is in flight.
+#[unsafe(no_mangle)]
+#[must_use]
+pub unsafe extern "C" fn fawn_thread_goal(
+    thread: fawn_thread,
+    json: *const c_char,
+    len: libc::size_t,
+    out: *mut fawn_buf,
+) -> i32 {
+    // SAFETY: `out` is NULL or writable, by the contract of the header.
+    guard::answer(unsafe { Out::new(out) }, || {
+        let thread = handle::find::<Thread>(thread)?;
+        // SAFETY: `json` is NULL or readable for `len`, by the contract of the header.
+        let json = unsafe { bytes::text("json", json, len) }?;
+        thread.goal(json).map(Answer::Done)
     })
 }
 

@@ -6,7 +6,7 @@ use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::python::truthy_member;
 
 /// Hides a message from whoever shows the thread to a person.
-pub(super) const HIDDEN: &str = "hide_from_ui";
+pub(crate) const HIDDEN: &str = "hide_from_ui";
 /// Marks what `DynamicContext` injected.
 pub(super) const REMINDER: &str = "dynamic_context_reminder";
 /// Name of a message that stands for a summary.
@@ -29,7 +29,7 @@ pub(super) fn is_reminder(message: &Message) -> bool {
 
 /// The text of a content: a string as it is; of a list the strings and the `text` of blocks that are not empty, on lines of
 /// their own (HP-6).
-pub(super) fn content_lines(content: &Value) -> String {
+pub(crate) fn content_lines(content: &Value) -> String {
     let Value::Array(items) = content else {
         return content.as_str().unwrap_or_default().to_owned();
     };
@@ -42,7 +42,7 @@ pub(super) fn content_lines(content: &Value) -> String {
 }
 
 /// The first `max_chars` characters (B-4).
-pub(super) fn first_chars(text: &str, max_chars: usize) -> &str {
+pub(crate) fn first_chars(text: &str, max_chars: usize) -> &str {
     match text.char_indices().nth(max_chars) {
         Some((at, _)) => &text[..at],
         None => text,
@@ -50,7 +50,7 @@ pub(super) fn first_chars(text: &str, max_chars: usize) -> &str {
 }
 
 /// The last `max_chars` characters (B-4).
-pub(super) fn last_chars(text: &str, max_chars: usize) -> &str {
+pub(crate) fn last_chars(text: &str, max_chars: usize) -> &str {
     match max_chars.checked_sub(1) {
         None => "",
         Some(before) => match text.char_indices().rev().nth(before) {
@@ -58,6 +58,20 @@ pub(super) fn last_chars(text: &str, max_chars: usize) -> &str {
             None => text,
         },
     }
+}
+
+/// The text without its `<think>` blocks; one that is not closed reaches to the end.
+pub(crate) fn without_thinking(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, thought)) = rest.split_once("<think>") {
+        out.push_str(before);
+        rest = thought
+            .split_once("</think>")
+            .map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    out
 }
 
 /// At most `cap` characters: the first two thirds of the cap, a mark, and the end; without room for an end, the beginning

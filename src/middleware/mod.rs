@@ -21,7 +21,7 @@ pub mod input_sanitization;
 pub mod loop_detection;
 pub mod mcp_routing;
 pub mod memory;
-mod message_marks;
+pub(crate) mod message_marks;
 pub mod model_length;
 pub mod read_before_write;
 mod refusal;
@@ -55,7 +55,7 @@ mod tool_result_class;
 pub mod tool_result_sanitization;
 mod turns;
 pub mod uploads;
-mod user_message;
+pub(crate) mod user_message;
 pub mod view_image;
 
 use std::sync::Arc;

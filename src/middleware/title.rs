@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value};
 
-use super::message_marks::{content_lines, first_chars, is_reminder};
+use super::message_marks::{content_lines, first_chars, is_reminder, without_thinking};
 use super::user_message::original_text;
 use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question};
 use crate::protocol::app_config::{Feature, TitleConfig};
@@ -184,20 +184,6 @@ impl Exchange<'_> {
     fn user_text(&self) -> String {
         original_text(self.user).into_owned()
     }
-}
-
-/// The text without its `<think>` blocks; one that is not closed reaches to the end.
-fn without_thinking(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, thought)) = rest.split_once("<think>") {
-        out.push_str(before);
-        rest = thought
-            .split_once("</think>")
-            .map_or("", |(_, after)| after);
-    }
-    out.push_str(rest);
-    out
 }
 
 /// Puts values in the places of their names, in one pass: what a value says is no name.

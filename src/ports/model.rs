@@ -15,13 +15,15 @@ use crate::protocol::trust::SystemText;
 use crate::state::reads::ChannelReads;
 use crate::state::transcript::Transcript;
 
-/// Who asks: the lead agent's own turn, or a middleware.
+/// Who asks: the lead agent's own turn, a middleware, or whoever judges a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The turn of the agent itself; its deltas reach the host.
     Lead,
     /// A question of a middleware (title, summary); nobody sees its deltas.
     Middleware,
+    /// The judgement of a goal; nobody sees its deltas.
+    Goal,
 }
 
 /// What a model is asked.

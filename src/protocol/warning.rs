@@ -64,6 +64,10 @@ pub enum Warning {
     NoVerdict,
     /// A skill's file was read, and nothing marks the result as that file: the skill is not noted as read (MW-DUR-7).
     SkillReadUnmarked,
+    /// Nobody could judge whether a goal is reached; the run ends as it would without one (GOAL-15).
+    GoalEvaluationFailed,
+    /// What came of a goal could not be stored; the run ends as it would without one.
+    GoalNotStored,
     /// A guardrail denied a call; it was not made (MW-GRD-3).
     GuardrailDenied,
     /// A guardrail could not be asked about a call: what follows is up to the configuration's `fail_closed` (MW-GRD-2).
@@ -108,6 +112,8 @@ impl Warning {
             Warning::OutputNotStored => "output_not_stored",
             Warning::NoVerdict => "no_verdict",
             Warning::SkillReadUnmarked => "skill_read_unmarked",
+            Warning::GoalEvaluationFailed => "goal_evaluation_failed",
+            Warning::GoalNotStored => "goal_not_stored",
             Warning::GuardrailDenied => "guardrail_denied",
             Warning::GuardrailFailed => "guardrail_failed",
             Warning::CommandRefused => "command_refused",

@@ -8,6 +8,7 @@ use super::{Runtime, model_chain};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
+use crate::agent::goal::Evaluator;
 use crate::agent::lead::LeadFacts;
 use crate::middleware::Middleware;
 use crate::ports::tool::DynTool;
@@ -212,17 +213,18 @@ impl Runtime {
     /// # Errors
     /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
     pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
-        self.compose_described(parts, None)
+        self.compose_described(parts, None, Evaluator::default())
     }
 
-    /// An assembly, with what its descriptor says besides; a bare graph without that.
+    /// An assembly, with what its descriptor says besides; a bare graph without that. `evaluator` judges goals.
     pub(super) fn compose_described(
         &self,
         parts: AssemblyParts,
         facts: Option<LeadFacts>,
+        evaluator: Evaluator,
     ) -> Result<Assembly, Error> {
         self.check_open()?;
-        let assembly = crate::agent::assembly::Assembly::new(parts)?;
+        let assembly = crate::agent::assembly::Assembly::new(parts)?.judged_by(evaluator);
         Ok(Assembly {
             runtime: self.clone(),
             assembly: Arc::new(assembly),

@@ -224,6 +224,11 @@ impl RunEvents {
         });
     }
 
+    /// `goal`: a goal is judged, or something came of that.
+    pub fn goal(&self, data: impl FnOnce() -> Value) {
+        self.json("goal", Weight::Control, || data().to_string());
+    }
+
     /// `checkpoint`: a step is stored.
     pub fn checkpoint(&self, meta: &CheckpointMeta) {
         self.json("checkpoint", Weight::Ordinary, || {

@@ -18,6 +18,7 @@ use crate::adapters::skills_dir::{SkillSettings, SkillsDir, UserSkills};
 use crate::adapters::thread_files_dir::ThreadFilesDir;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::authorization::{access_of_request, principal};
+use crate::agent::goal::Evaluator;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
 use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
 use crate::agent::options::{LeadOptions, recursion_limit};
@@ -216,9 +217,9 @@ impl Runtime {
                 &own
             }
         };
-        let (parts, facts, warnings) = self.lead_parts(scope, config)?;
+        let (parts, facts, evaluator, warnings) = self.lead_parts(scope, config)?;
         let tools = parts.tools.clone();
-        let composed = self.compose_described(parts, is_described.then_some(facts));
+        let composed = self.compose_described(parts, is_described.then_some(facts), evaluator);
         let assembly = composed.map_err(|error| without_place(error, &tools))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
@@ -229,7 +230,7 @@ impl Runtime {
         &self,
         scope: &LeadScope,
         config: LeadConfig,
-    ) -> Result<(AssemblyParts, LeadFacts, Warnings), Error> {
+    ) -> Result<(AssemblyParts, LeadFacts, Evaluator, Warnings), Error> {
         let app = &scope.app;
         let sections = Sections::new(&config.configurable, &config.context);
         let selection = AgentSelection::new(sections, config.assistant_id.as_deref())?;
@@ -343,7 +344,27 @@ impl Runtime {
             needs_host,
             checks: Some(self.0.checks.clone()),
         };
-        Ok((parts, lead.facts, warnings))
+        let evaluator = self.evaluator(app, &model, &options);
+        Ok((parts, lead.facts, evaluator, warnings))
+    }
+
+    /// Who judges goals for an agent whose model is `of_run`: the same model, made to answer without thinking (GOAL-8). It is
+    /// made when a goal is judged for the first time, since most agents never see one.
+    fn evaluator(
+        &self,
+        app: &Arc<AppConfig>,
+        of_run: &ModelChoice,
+        options: &LeadOptions,
+    ) -> Evaluator {
+        let (runtime, app, name) = (self.clone(), app.clone(), of_run.name.clone());
+        Evaluator {
+            model: Some(Arc::new(move || {
+                let (model, _) = model_choice::choose(&app.models, &plain(&name), None)?;
+                let (provider, _) = runtime.ready_model(&runtime.0.lead, &model)?;
+                Ok(provider)
+            })),
+            unattended: options.withholds_clarification(),
+        }
     }
 
     /// The model as chosen, with its retries and fallbacks, and whether it asks the host. One that was asked for before with
@@ -375,13 +396,7 @@ impl Runtime {
             let known: Vec<&str> = scope.model_names.iter().map(String::as_str).collect();
             return Err(unknown_model(name, &known).below(path));
         }
-        let question = ModelQuestion {
-            wanted: Some(name),
-            thinking: false,
-            reasoning_effort: None,
-            settings: AgentModelSettings::default(),
-        };
-        let (model, _) = model_choice::choose(&scope.app.models, &question, None)?;
+        let (model, _) = model_choice::choose(&scope.app.models, &plain(name), None)?;
         let (provider, _) = self.ready_model(scope, &model)?;
         Ok(OtherModel {
             name: model.name.into(),
@@ -437,6 +452,16 @@ fn without_place(error: Error, tools: &[Arc<dyn DynTool>]) -> Error {
             path: None,
             ..error
         },
+    }
+}
+
+/// Asks for a model that answers without thinking.
+fn plain(name: &str) -> ModelQuestion<'_> {
+    ModelQuestion {
+        wanted: Some(name),
+        thinking: false,
+        reasoning_effort: None,
+        settings: AgentModelSettings::default(),
     }
 }
 

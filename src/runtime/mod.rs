@@ -4,6 +4,7 @@ mod assembly;
 mod calls;
 mod driver;
 mod events;
+mod goal_loop;
 pub mod guarded;
 mod ids;
 pub mod inject;
@@ -17,6 +18,7 @@ mod run;
 mod stores;
 mod sync;
 mod thread;
+mod thread_goal;
 mod worker;
 
 use std::collections::HashMap;
@@ -651,6 +653,15 @@ impl Thread {
     pub fn history(&self, json: &str) -> Result<String, Error> {
         self.runtime.check_open()?;
         self.thread.history(json)
+    }
+
+    /// `fawn_thread_goal`.
+    ///
+    /// # Errors
+    /// Those of decoding, at the path of the fault; `ThreadBusy`, `Conflict`; those of the store; `Closed`.
+    pub fn goal(&self, json: &str) -> Result<String, Error> {
+        self.runtime.check_open()?;
+        self.thread.goal(json)
     }
 
     /// What freeing does: lets go. A run on the thread goes on.

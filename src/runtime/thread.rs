@@ -39,7 +39,7 @@ pub struct ThreadServices {
 pub struct OpenThread {
     /// Its id.
     pub id: Arc<str>,
-    services: Arc<ThreadServices>,
+    pub(super) services: Arc<ThreadServices>,
     resident: Mutex<Resident>,
     /// The newest run that was admitted; it may have ended. Taken before `resident`.
     pub(super) run: Mutex<Option<Arc<RunShared>>>,
@@ -47,11 +47,11 @@ pub struct OpenThread {
 
 /// The state in memory.
 #[derive(Default)]
-struct Resident {
-    state: ThreadState,
-    head: Option<CheckpointMeta>,
+pub(super) struct Resident {
+    pub(super) state: ThreadState,
+    pub(super) head: Option<CheckpointMeta>,
     /// Set when the store may hold something else; the next use reads it again.
-    is_stale: bool,
+    pub(super) is_stale: bool,
 }
 
 impl Resident {
@@ -226,6 +226,11 @@ impl OpenThread {
         lock(&self.resident).is_stale = true;
     }
 
+    /// Takes what the store has in place of what is in memory.
+    pub(super) fn replace(&self, stored: Option<StoredCheckpoint>) {
+        *lock(&self.resident) = Resident::of(stored);
+    }
+
     /// The checkpoint that a run's pending changes make.
     pub(super) fn next_checkpoint(
         &self,
@@ -267,7 +272,8 @@ impl OpenThread {
         lock(&self.resident).head.as_ref().map(|head| head.id)
     }
 
-    fn checkpoint(
+    /// The checkpoint that `delta` makes after the newest one.
+    pub(super) fn checkpoint(
         &self,
         resident: &Resident,
         delta: StateDelta,
@@ -296,7 +302,8 @@ impl OpenThread {
         }
     }
 
-    fn fresh(&self) -> Result<std::sync::MutexGuard<'_, Resident>, Error> {
+    /// The state in memory, read from the store again if something else may be there.
+    pub(super) fn fresh(&self) -> Result<std::sync::MutexGuard<'_, Resident>, Error> {
         let mut resident = lock(&self.resident);
         if resident.is_stale {
             *resident = Resident::of(block_on(self.services.store.open(&self.id))?);
@@ -536,7 +543,8 @@ fn decode_channels(names: &[String]) -> Result<Vec<Channel>, Error> {
     names.iter().enumerate().map(decode).collect()
 }
 
-fn decode_checkpoint(member: &str, id: Option<&str>) -> Result<Option<Uuid>, Error> {
+/// Reads a checkpoint id that the caller gave as `member`.
+pub(super) fn decode_checkpoint(member: &str, id: Option<&str>) -> Result<Option<Uuid>, Error> {
     let Some(id) = id else { return Ok(None) };
     let id = Uuid::parse_str(id).map_err(|_| {
         Error::at(

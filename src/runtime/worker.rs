@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::calls::Calls;
 use super::events::RunEvents;
+use super::goal_loop::{GoalLoop, Next};
 use super::guarded::Guarded;
 use super::ids::Ids;
 use super::inject;
@@ -124,6 +125,7 @@ impl RunTask {
         };
         let mut machine = RunMachine::new(self.assembly.clone(), options);
         let mut ids = self.ids.clone();
+        let mut goals = GoalLoop::new();
         if let Err(error) = self.thread.refresh() {
             machine.save_failed(error);
         }
@@ -150,7 +152,20 @@ impl RunTask {
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
                 Step::Await(effect) => self.effect(&mut machine, effect, &context).await,
                 Step::Save(source) => self.save(&mut machine, source).await,
-                Step::Done(outcome) => return outcome,
+                Step::Done(outcome) => {
+                    let next = goals.after_turn(&self, &context, &outcome, &mut ids).await;
+                    match next {
+                        Next::Turn(input) => machine.begin_turn(input),
+                        Next::End => return outcome,
+                        Next::Cancelled => {
+                            return Outcome {
+                                status: RunStatus::Interrupted,
+                                cancel_reason: self.shared.cancel_reason(),
+                                ..outcome
+                            };
+                        }
+                    }
+                }
             }
         }
     }
@@ -376,15 +391,7 @@ impl RunTask {
         // Only now: what the host is told of is stored.
         self.events.notes(machine.take_notes());
         if let Some(meta) = meta {
-            if self.events.wants_values() {
-                let mut values = String::new();
-                self.thread.with_state(|state| {
-                    state
-                        .view(&Overlay::new())
-                        .write_json(&mut values, &Default::default());
-                });
-                self.events.values(&values);
-            }
+            self.tell_values();
             self.events.checkpoint(&meta);
         }
         if let Some(queue) = self.events.queue()
@@ -405,6 +412,21 @@ fn call_id(calls: &[ToolCall], place: usize) -> &str {
         .get(place)
         .and_then(|call| call.id.as_deref())
         .unwrap_or_default()
+}
+
+impl RunTask {
+    /// `values`, for those who see whole states.
+    pub(super) fn tell_values(&self) {
+        if self.events.wants_values() {
+            let mut values = String::new();
+            self.thread.with_state(|state| {
+                state
+                    .view(&Overlay::new())
+                    .write_json(&mut values, &Default::default());
+            });
+            self.events.values(&values);
+        }
+    }
 }
 
 /// The result of a run, as `fawn_run_wait` answers it and `run_end` carries it.
@@ -528,8 +550,9 @@ impl DeltaSink for LeadSink {
 }
 
 /// For model calls whose deltas nobody sees.
-struct SilentSink<'a> {
-    events: &'a RunEvents,
+pub(super) struct SilentSink<'a> {
+    /// Hears of failed attempts.
+    pub(super) events: &'a RunEvents,
 }
 
 impl DeltaSink for SilentSink<'_> {

@@ -114,12 +114,7 @@ impl ThreadState {
         step: &[StateUpdate],
         ids: &mut dyn IdSource,
     ) -> Result<(), Error> {
-        if overlay.base.is_some_and(|version| version != self.version) {
-            return Err(Error::new(
-                ErrorCode::Internal,
-                "pending changes were staged on another state",
-            ));
-        }
+        self.check_base(overlay)?;
         let mark = ids.mark();
         let mut staging = Staging::new(&self.messages, &mut overlay.messages);
         let staged = stage_messages(&mut staging, step, ids).and_then(|()| {
@@ -141,6 +136,28 @@ impl ThreadState {
                 Err(error)
             }
         }
+    }
+
+    /// Stages one value past reducers and supersteps: everything else stays as it is, ephemeral channels too. `None` empties
+    /// the channel. Not for `messages`. O(1).
+    ///
+    /// Source: DeerFlow's goal writer, GOAL-20.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Internal`] when the overlay belongs to another state.
+    pub fn put(
+        &self,
+        overlay: &mut Overlay,
+        channel: Channel,
+        value: Option<Value>,
+    ) -> Result<(), Error> {
+        self.check_base(overlay)?;
+        match value {
+            Some(value) => overlay.channels.put(channel, value),
+            None => self.channels.clear(&mut overlay.channels, channel),
+        }
+        overlay.base = Some(self.version);
+        Ok(())
     }
 
     /// The state as it reads with `overlay` on top.
@@ -245,6 +262,16 @@ impl ThreadState {
             self.messages.append(Slot { seq, message });
         }
         self.messages.compact();
+    }
+
+    fn check_base(&self, overlay: &Overlay) -> Result<(), Error> {
+        if overlay.base.is_some_and(|version| version != self.version) {
+            return Err(Error::new(
+                ErrorCode::Internal,
+                "pending changes were staged on another state",
+            ));
+        }
+        Ok(())
     }
 
     /// The update at which a failed step fails: the first that cannot be staged after those before it.

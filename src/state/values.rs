@@ -33,6 +33,11 @@ impl ChannelOverlay {
     pub fn is_empty(&self) -> bool {
         self.slots.iter().all(Option::is_none)
     }
+
+    /// Sets a channel past its reducer.
+    pub fn put(&mut self, channel: Channel, value: Value) {
+        self.slots[channel as usize] = Some(Some(value));
+    }
 }
 
 impl Default for ChannelValues {

@@ -154,6 +154,8 @@ static void carry_out(const command *c) {
     say_answer(fawn_thread_update(thread, c->text, c->len, &buf), &buf);
   } else if (is(c, "state")) {
     say_answer(fawn_thread_state(thread, c->text, c->len, &buf), &buf);
+  } else if (is(c, "goal")) {
+    say_answer(fawn_thread_goal(thread, c->text, c->len, &buf), &buf);
   } else if (is(c, "history")) {
     say_answer(fawn_thread_history(thread, c->text, c->len, &buf), &buf);
   } else if (is(c, "submit")) {

@@ -49,6 +49,9 @@ static int32_t json_state(const char *json, size_t len, fawn_buf *buf) {
 static int32_t json_history(const char *json, size_t len, fawn_buf *buf) {
   return fawn_thread_history(o.thread, json, len, buf);
 }
+static int32_t json_goal(const char *json, size_t len, fawn_buf *buf) {
+  return fawn_thread_goal(o.thread, json, len, buf);
+}
 static int32_t json_queue(const char *json, size_t len, fawn_buf *buf) {
   fawn_queue made = 7;
   int32_t status = fawn_queue_new(o.runtime, json, len, &made, buf);
@@ -94,6 +97,7 @@ static const json_function json_functions[] = {
     {"fawn_thread_update", json_update, UNKNOWN},
     {"fawn_thread_state", json_state, UNKNOWN},
     {"fawn_thread_history", json_history, UNKNOWN},
+    {"fawn_thread_goal", json_goal, "{\"op\":\"get\",\"no_such_member\":1}"},
     {"fawn_queue_new", json_queue, UNKNOWN},
     {"fawn_run_start", json_run, UNKNOWN},
     {"fawn_run_submit", json_run_submit, "{\"op\":\"cancel\",\"no_such_member\":1}"},
@@ -217,6 +221,7 @@ static void all_refuse_handle(uint64_t handle, const objects *right) {
     REFUSED(fawn_thread_update(handle, "{}", 2, &buf));
     REFUSED(fawn_thread_state(handle, "{}", 2, &buf));
     REFUSED(fawn_thread_history(handle, "{}", 2, &buf));
+    REFUSED(fawn_thread_goal(handle, "{}", 2, &buf));
     REFUSED(fawn_run_start(right->assembly, handle, right->queue, "{}", 2, &made, &buf));
     fawn_thread_free(handle);
   }

@@ -32,6 +32,15 @@ int main(void) {
   CHECK_ANSWER(fawn_thread_history(same, "{\"limit\":1}", FAWN_NTS, &buf), buf, "checkpoint_id");
   CHECK_ERROR(fawn_thread_state(same, "{\"checkpoint_id\":\"none\"}", FAWN_NTS, &buf), buf,
               FAWN_ERR_UNKNOWN_CHECKPOINT, "checkpoint");
+
+  /* A goal is set and cleared by a function of its own; a write of null keeps it. */
+  CHECK_ANSWER(fawn_thread_goal(same, "{\"op\":\"set\",\"objective\":\" count\\nfoxes \"}", FAWN_NTS, &buf), buf,
+               "\"objective\":\"count foxes\"");
+  CHECK_ANSWER(fawn_thread_update(same, "{\"values\":{\"goal\":null}}", FAWN_NTS, &buf), buf, "checkpoint_id");
+  CHECK_ANSWER(fawn_thread_goal(same, "{\"op\":\"get\"}", FAWN_NTS, &buf), buf, "\"status\":\"active\"");
+  CHECK_ERROR(fawn_thread_goal(same, "{\"op\":\"set\",\"objective\":\" \"}", FAWN_NTS, &buf), buf, FAWN_ERR_OUT_OF_RANGE,
+              "\"path\":\"/objective\"");
+  CHECK_ANSWER(fawn_thread_goal(same, "{\"op\":\"command\",\"argument\":\"off\"}", FAWN_NTS, &buf), buf, "\"goal\":null");
   fawn_thread_free(same);
   fawn_runtime_free(runtime);
   check_nothing_left();

@@ -137,6 +137,7 @@ fn signatures_are_those_of_the_design() {
         "int32_t fawn_thread_update(fawn_thread thread, const char *json, size_t len, fawn_buf *out);",
         "int32_t fawn_thread_state(fawn_thread thread, const char *json, size_t len, fawn_buf *out);",
         "int32_t fawn_thread_history(fawn_thread thread, const char *json, size_t len, fawn_buf *out);",
+        "int32_t fawn_thread_goal(fawn_thread thread, const char *json, size_t len, fawn_buf *out);",
         "void fawn_thread_free(fawn_thread thread);",
         "int32_t fawn_queue_new(fawn_runtime runtime, const char *json, size_t len, fawn_queue *out, fawn_buf *err);",
         "int32_t fawn_queue_take(fawn_queue queue, int64_t timeout_ms, uint32_t max_events, fawn_buf *out);",

@@ -14,6 +14,7 @@ mod custom_agents;
 mod descriptor;
 mod durable;
 mod faults;
+mod goals;
 mod golden;
 mod guards;
 mod host_middleware;

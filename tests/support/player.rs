@@ -192,6 +192,7 @@ impl<'a> Player<'a> {
             "update" => self.thread.find("thread")?.update(text),
             "state" => self.thread.find("thread")?.state(text),
             "history" => self.thread.find("thread")?.history(text),
+            "goal" => self.thread.find("thread")?.goal(text),
             "submit" => self.runtime.find("runtime")?.submit(text),
             "descriptor" => self.assembly.find("assembly")?.descriptor(),
             "stats" => Ok(self.runtime.find("runtime")?.stats(&self.living())),

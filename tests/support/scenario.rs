@@ -158,7 +158,7 @@ pub fn step_lines(step: &Step) -> Vec<String> {
             lines
         }
         "runtime" | "assembly" | "thread" | "queue" | "describe" | "reduce" | "convert"
-        | "update" | "state" | "history" | "submit" | "free" | "emit" | "finish" => {
+        | "update" | "state" | "history" | "goal" | "submit" | "free" | "emit" | "finish" => {
             vec![line(verb, &text)]
         }
         other => panic!("unknown step {other}"),

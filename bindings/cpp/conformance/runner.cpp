@@ -102,6 +102,7 @@ private:
         else if (c.verb == "update") say_answer(thread_.try_update(c.text));
         else if (c.verb == "state") say_answer(thread_.try_state(c.text));
         else if (c.verb == "history") say_answer(thread_.try_history(c.text));
+        else if (c.verb == "goal") say_answer(thread_.try_goal(c.text));
         else if (c.verb == "submit") say_answer(runtime_.try_submit(c.text));
         else if (c.verb == "descriptor") say_answer(assembly_.try_descriptor());
         else if (c.verb == "stats") say_answer(runtime_.try_stats());

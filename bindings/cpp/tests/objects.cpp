@@ -152,6 +152,7 @@ void handles_move() {
     CHECK_ERROR(err_handle, twin.try_state());
     CHECK_ERROR(err_handle, twin.try_update("{}"));
     CHECK_ERROR(err_handle, twin.try_history());
+    CHECK_ERROR(err_handle, twin.try_goal());
     twin.reset();
     // A number of another kind, and one that was made up.
     CHECK_ERROR(err_handle, fawn::thread(fawn::handle<fawn::thread>{o.queue.get().value}).try_state());
@@ -203,6 +204,8 @@ void threads() {
     CHECK(!fawn::json::find(written, "checkpoint_id").empty());
     CHECK(contains(o.messages(), R"("content":"two")"));
     CHECK(contains(MUST(o.thread.try_history(R"({"limit":1})")), "checkpoint_id"));
+    CHECK(contains(MUST(o.thread.try_goal(R"({"op":"set","objective":"two messages"})")), R"("status":"active")"));
+    CHECK(contains(MUST(o.thread.try_goal(R"({"op":"command","argument":"clear"})")), R"("goal":null)"));
     const auto refused = o.thread.try_update(R"({"values":{"messages":[{"role":"remove","id":"nobody","content":""}]}})");
     CHECK_ERROR(err_unknown_message_id, refused);
     CHECK(refused.error().path().find("/values/messages") == 0);
@@ -234,6 +237,7 @@ void throwing() {
     thread.update(R"({"values":{"title":"T"}})");
     CHECK(contains(thread.state(), "\"thread_id\":\"" + thread.id() + '"') && fawn::thread::open(runtime, R"({"thread_id":"a \"b\""})").id() == "a \"b\"");
     CHECK(contains(thread.state(), "\"T\"") && contains(thread.history(), "checkpoint_id"));
+    CHECK(contains(thread.goal(), R"("goal":null)"));
     const auto run = fawn::run::start(assembly, thread, queue, hello);
     CHECK(run.id().size() == 36);
     int ends = 0;

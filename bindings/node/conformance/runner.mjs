@@ -70,6 +70,7 @@ const verbs = {
   update: (text) => current.thread.updateText(text),
   state: (text) => current.thread.stateText(text),
   history: (text) => current.thread.historyText(text),
+  goal: (text) => current.thread.goalText(text),
   submit: (text) => current.runtime.submitText(text),
   descriptor: () => current.assembly.descriptorText(),
   stats: () => current.runtime.statsText(),

@@ -53,6 +53,15 @@ class Thread {
     return addon.threadHistory(this.#handle, toText(query));
   }
 
+  /** Reads, sets or clears the goal. */
+  goal(op) {
+    return JSON.parse(this.goalText(op));
+  }
+
+  goalText(op) {
+    return addon.threadGoal(this.#handle, toText(op ?? { op: 'get' }));
+  }
+
   /** Lets go. What the store holds stays; a run in flight goes on. */
   close() {
     forgotten.unwatch(this);

@@ -35,8 +35,12 @@ static napi_value thread_state(napi_env env, napi_callback_info info) { return a
 /* threadHistory(thread, json) */
 static napi_value thread_history(napi_env env, napi_callback_info info) { return ask(env, info, fawn_thread_history); }
 
+/* threadGoal(thread, json) */
+static napi_value thread_goal(napi_env env, napi_callback_info info) { return ask(env, info, fawn_thread_goal); }
+
 const named_function THREAD_FUNCTIONS[] = {{"threadOpen", thread_open},
                                      {"threadUpdate", thread_update},
                                      {"threadState", thread_state},
                                      {"threadHistory", thread_history},
+                                     {"threadGoal", thread_goal},
                                      {NULL, NULL}};

@@ -186,6 +186,10 @@ test('reading a thread', (t) => {
   assert.equal(state.checkpoint_id, checkpoint_id);
   assert.deepEqual(state.values, { title: 'Hello' });
   assert.equal(thread.history().length, 1);
+  assert.deepEqual(thread.goal(), { op: 'get', goal: null, checkpoint_id, step: 0 });
+  assert.equal(thread.goal({ op: 'set', objective: 'say  hello' }).goal.objective, 'say hello');
+  assert.equal(thread.goal({ op: 'command', argument: 'off' }).goal, null);
+  assert.throws(() => thread.goal({ op: 'set', objective: '' }), { code: 'out_of_range', path: '/objective' });
   assert.equal(JSON.parse(thread.stateText()).values.messages.length, 2);
   assert.deepEqual(runtime.submit({ op: 'delete_thread', thread_id: 'one' }), {});
   assert.throws(() => thread.update({ values: { messages: null } }), { code: 'null_write', path: '/values/messages' });

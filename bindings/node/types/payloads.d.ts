@@ -78,15 +78,6 @@ export type AgentModelSettings = {
   [yours: `x-${string}`]: unknown;
 };
 
-/** Lists of tools, by name. */
-export type AllowlistConfig = {
-  /** The tools that may be called; an empty list allows none. Default: all. */
-  allowed_tools?: string[] | null;
-  /** The tools that may not, whatever is allowed. */
-  denied_tools?: string[] | null;
-  [yours: `x-${string}`]: unknown;
-};
-
 export type AppConfig = {
   /** Models that assemblies name. Each needs a `name` of its own; the first is the default. */
   models?: NamedModel[] | null;
@@ -98,7 +89,7 @@ export type AppConfig = {
   tool_search?: ToolSearchConfig | null;
   /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
-  /** Stops tools that get nowhere. */
+  /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
@@ -130,7 +121,7 @@ export type AppConfig = {
   loop_detection?: LoopDetectionConfig | null;
   /** Recognises replies that a provider cut for safety. */
   safety_finish_reason?: SafetyFinishReasonConfig | null;
-  /** Asks somebody before each tool call: lists of tools, or the host. */
+  /** Asks somebody before each tool call. Not available in this version. */
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;
@@ -400,9 +391,9 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
-  /** It could not be done; the text is for the model. From a guardrail or a middleware it counts as no answer. */
+  /** It could not be done; the text is for the model. From a middleware it counts as no answer. */
   error?: string | {
     message: string;
     /** For a model: whether asking again may help. Default false. */
@@ -721,6 +712,7 @@ export type EventObject =
   | UpdateEvent
   | ValuesEvent
   | CheckpointEvent
+  | GoalEvent
   | HostCallEvent
   | HostCallCancelledEvent
   | CustomEvent
@@ -833,73 +825,170 @@ export type GithubTrigger = {
   [yours: `x-${string}`]: unknown;
 };
 
-/** What stands under ok in the answer to such a call. */
-export type GuardrailAnswer = {
-  /** Whether it may be made. */
-  allow: boolean;
-  /** Why; the model is told the first reason of a denial. */
-  reasons?: GuardrailReason[];
-  /** The policy that decided, for records. */
-  policy_id?: string | null;
+/** Answer of fawn_thread_goal. */
+export type GoalAnswer = {
+  /** What was done; a command comes to one of these. */
+  op: "get" | "set" | "clear";
+  /** The thread's goal; null when it has none. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  goal: {
+    /** What is to be reached. */
+    objective?: string;
+    /** Always active. */
+    status?: string;
+    /** When it was set; tells it from another of the same words. */
+    created_at?: string;
+    /** When it was set or judged last. */
+    updated_at?: string;
+    /** Turns that runs have added for it. */
+    continuation_count?: number;
+    max_continuations?: number;
+    /** Judgements in a row that saw no progress. */
+    no_progress_count?: number;
+    max_no_progress_continuations?: number;
+    /** The last judgement; absent before the first. */
+    last_evaluation?: {
+      satisfied?: boolean;
+      /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+      blocker?: string;
+      reason?: string;
+      evidence_summary?: string;
+      run_id?: string;
+      evaluated_at?: string;
+      /** Equal for two judgements between which nothing moved. */
+      progress_key?: string;
+      /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+      stand_down_reason?: string;
+      /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+      relied_on_assumption?: boolean;
+    } | null;
+  } | null;
+  /** The newest checkpoint: of a write that changed something, the one that it made. */
+  checkpoint_id: string | null;
+  /** Of that checkpoint. */
+  step: number | null;
+};
+
+/** The goal of the thread is judged after a turn of the run: that it begins, and what came of it. */
+export type GoalData = {
+  /** evaluating: a judgement begins. satisfied: the goal is reached, and gone. continuing: the run adds a turn. stood_down: the run ends although the goal is not reached. stopped: nothing was judged or kept. */
+  status: "evaluating" | "satisfied" | "continuing" | "stood_down" | "stopped" | (string & {});
+  /** Of the goal that was judged. */
+  objective: string;
+  /** Why it stood down, or stopped: evaluator_failed, goal_changed, thread_stale or store_failed. Null for all else. */
+  reason: string | null;
+  /** What the channel holds now. The channel takes any value; one without an objective and the status active is judged by nobody. */
+  goal: {
+    /** What is to be reached. */
+    objective?: string;
+    /** Always active. */
+    status?: string;
+    /** When it was set; tells it from another of the same words. */
+    created_at?: string;
+    /** When it was set or judged last. */
+    updated_at?: string;
+    /** Turns that runs have added for it. */
+    continuation_count?: number;
+    max_continuations?: number;
+    /** Judgements in a row that saw no progress. */
+    no_progress_count?: number;
+    max_no_progress_continuations?: number;
+    /** The last judgement; absent before the first. */
+    last_evaluation?: {
+      satisfied?: boolean;
+      /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+      blocker?: string;
+      reason?: string;
+      evidence_summary?: string;
+      run_id?: string;
+      evaluated_at?: string;
+      /** Equal for two judgements between which nothing moved. */
+      progress_key?: string;
+      /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+      stand_down_reason?: string;
+      /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+      relied_on_assumption?: boolean;
+    } | null;
+  } | null;
+  /** The judgement; null before there is one. */
+  evaluation: {
+    satisfied?: boolean;
+    /** What stands in the way: none, missing_evidence, needs_user_input, run_failed, external_wait or goal_not_met_yet, the only one for which a run goes on. */
+    blocker?: string;
+    reason?: string;
+    evidence_summary?: string;
+    run_id?: string;
+    evaluated_at?: string;
+    /** Equal for two judgements between which nothing moved. */
+    progress_key?: string;
+    /** Why the run did not go on: blocked:BLOCKER, max_continuations_reached, no_progress_detected, no_durable_end_of_turn, thread_changed_after_evaluation or thread_changed_before_continuation. Absent when it did. */
+    stand_down_reason?: string;
+    /** Whether it counts as reached by way of an assumption that the agent has stated; only where nobody could be asked. */
+    relied_on_assumption?: boolean;
+  } | null;
+  /** Tokens of the judgement, which are no part of the run's usage; null when none were told. */
+  usage: Record<string, unknown> | null;
+};
+
+/** The goal of the thread is judged after a turn of the run: that it begins, and what came of it. */
+export type GoalEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "goal";
+  /** When. */
+  at: string;
+  data: GoalData;
+};
+
+/** Input of fawn_thread_goal. */
+export type GoalOp = {
+  op: "get";
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "set";
+  /** What is to be reached: 1 to 4000 characters, once runs of white space are single spaces. */
+  objective: string;
+  /** How many turns a run may add on its own before it gives up: 0 to 8, numbers beyond are moved there. Default 8. */
+  max_continuations?: number | null;
+  /** How many judgements in a row may see no progress before a run gives up; negative numbers are 0. Default 2. */
+  max_no_progress_continuations?: number | null;
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "clear";
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  op: "command";
+  /** Blank: get. clear, reset or off, in any case: clear. Anything else: set, with this as the objective. */
+  argument: string;
+  /** How many turns a run may add on its own before it gives up: 0 to 8, numbers beyond are moved there. Default 8. */
+  max_continuations?: number | null;
+  /** How many judgements in a row may see no progress before a run gives up; negative numbers are 0. Default 2. */
+  max_no_progress_continuations?: number | null;
+  /** Writes only if this is the thread's newest checkpoint. */
+  expected_checkpoint_id?: string | null;
+  /** Who writes, for the checkpoint's metadata, 1 to 255 bytes. Default `goal`. */
+  as_node?: string | null;
   [yours: `x-${string}`]: unknown;
 };
 
 /** Somebody who is asked before each tool call. */
-export type GuardrailProvider = {
-  use: "allowlist" | "deerflow.guardrails.builtin:AllowlistProvider";
-  config?: AllowlistConfig | null;
-  [yours: `x-${string}`]: unknown;
-} | {
-  use: "host";
-  config?: HostGuardrailConfig | null;
-  [yours: `x-${string}`]: unknown;
-} | {
+export type GuardrailProviderConfig = {
+  /** How DeerFlow names the class. */
   use: string;
-  config?: Record<string, unknown> | null;
+  /** Its settings. */
+  config?: Record<string, unknown>;
   [yours: `x-${string}`]: unknown;
-};
-
-/** Why a guardrail decided as it did. */
-export type GuardrailReason = {
-  /** For programs. Default `oap.denied`. */
-  code?: string | null;
-  /** For the model. */
-  message?: string | null;
-  [yours: `x-${string}`]: unknown;
-};
-
-/** The args of a host call of the kind guardrail: the tool call that is asked about. */
-export type GuardrailRequest = {
-  /** The tool. */
-  tool_name: string;
-  /** The arguments as the model gave them; they are checked against the tool's schema only after this. */
-  tool_input: Record<string, unknown>;
-  /** The agent: `passport` of the configuration. */
-  agent_id: string | null;
-  /** The thread. */
-  thread_id: string;
-  /** The run. */
-  run_id: string;
-  /** The model's id of the call. */
-  tool_call_id: string;
-  /** Whether a subagent calls. */
-  is_subagent: boolean;
-  /** When it is asked, as RFC 3339 in UTC. */
-  timestamp: string;
-  /** For whom the agent works. */
-  user_id: string | null;
-  /** Their role. */
-  user_role: string | null;
-  /** Who vouched for them. */
-  oauth_provider: string | null;
-  /** What they are called there. */
-  oauth_id: string | null;
-  /** What they are called in the channel that the request came by. */
-  channel_user_id: string | null;
-  /** Whether the request comes from the host itself. */
-  is_internal: boolean;
-  /** Whatever else the host said of them: `authz_attributes`. */
-  attributes: Record<string, unknown>;
 };
 
 /** Asks somebody before each tool call (MW-GRD). */
@@ -911,7 +1000,7 @@ export type GuardrailsConfig = {
   /** What names the agent to them. */
   passport?: string | null;
   /** Who is asked. */
-  provider?: GuardrailProvider | null;
+  provider?: GuardrailProviderConfig | null;
   [yours: `x-${string}`]: unknown;
 };
 
@@ -944,10 +1033,10 @@ export type HostCallData = {
   /** For fawn_call_emit and fawn_call_finish. */
   call_id: number;
   /** What is asked; new kinds may come. */
-  kind: "tool" | "model" | "guardrail" | "middleware" | "sandbox" | "memory" | (string & {});
-  /** The tool, the model, the guardrail or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
+  kind: "tool" | "model" | "middleware" | "sandbox" | "memory" | (string & {});
+  /** The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
   name: string;
-  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A guardrail: the tool call that it is asked about (schema guardrail_request). A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
+  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
   args: Record<string, unknown>;
   /** The model's id of the tool call that is asked for, or asked about. */
   tool_call_id: string | null;
@@ -969,15 +1058,6 @@ export type HostCallEvent = {
   /** When. */
   at: string;
   data: HostCallData;
-};
-
-/** How the host is asked. */
-export type HostGuardrailConfig = {
-  /** The `name` of the host calls. Default `guardrail`. */
-  name?: string;
-  /** How long the host has for an answer, in milliseconds. Default 10000. */
-  timeout_ms?: number;
-  [yours: `x-${string}`]: unknown;
 };
 
 /** A middleware that the host is: at each of its hooks a host call of the kind `middleware` asks for a verdict. */
@@ -1227,11 +1307,11 @@ export type MiddlewareConfig = string | {
 
 /** A middleware did something that is worth a record. No secret is ever part of it. */
 export type MiddlewareData = {
-  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name), guardrail (a call was denied, or nobody could tell), sandbox_audit (a shell command was refused, or is risky); more may come. */
+  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come. */
   tag: string;
-  /** What was done: activate, bind_secrets, deny_tool_call, allow_tool_call_after_provider_error, block_command, warn_of_command; more may come. */
+  /** What was done: activate, bind_secrets; more may come. */
   action: string;
-  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). Of a call: tool_name, tool_call_id, what decided and why, never its arguments. Of a command: its rule, and its first 200 characters. */
+  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). */
   changes: Record<string, unknown>;
 };
 
@@ -2696,7 +2776,7 @@ export type RuntimeConfig = {
   tool_search?: ToolSearchConfig | null;
   /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
-  /** Stops tools that get nowhere. */
+  /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
@@ -2728,7 +2808,7 @@ export type RuntimeConfig = {
   loop_detection?: LoopDetectionConfig | null;
   /** Recognises replies that a provider cut for safety. */
   safety_finish_reason?: SafetyFinishReasonConfig | null;
-  /** Asks somebody before each tool call: lists of tools, or the host. */
+  /** Asks somebody before each tool call. Not available in this version. */
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;

@@ -108,7 +108,7 @@ fn work(request: &ModelRequest) -> String {
     match (request.purpose, newest.next()) {
         (Purpose::Lead, Some(id)) => format!("{}/{id}", request.messages.len()),
         (Purpose::Lead, None) => request.messages.len().to_string(),
-        (Purpose::Middleware, _) => {
+        (Purpose::Middleware | Purpose::Goal, _) => {
             let mut asked = Sha256::new();
             for message in request.messages.iter() {
                 asked.update(message.json());

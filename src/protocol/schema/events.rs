@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::goal::{evaluation, goal};
+
 /// A type of events.
 pub struct EventType {
     /// Name, as the envelope's `type` has it.
@@ -161,6 +163,29 @@ pub const EVENT_TYPES: &[EventType] = &[
                     "parent_checkpoint_id": {"type": ["string", "null"]},
                     "step": {"description": "-1 for the input of a new thread, then counting.", "type": "integer"},
                     "source": source(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "goal",
+        about: "The goal of the thread is judged after a turn of the run: that it begins, and what came of it.",
+        data: || {
+            object(
+                json!({
+                    "status": {
+                        "description": "evaluating: a judgement begins. satisfied: the goal is reached, and gone. continuing: the run adds a turn. stood_down: the run ends although the goal is not reached. stopped: nothing was judged or kept.",
+                        "anyOf": [{"enum": ["evaluating", "satisfied", "continuing", "stood_down", "stopped"]}, {"type": "string"}],
+                    },
+                    "objective": {"description": "Of the goal that was judged.", "type": "string"},
+                    "reason": {
+                        "description": "Why it stood down, or stopped: evaluator_failed, goal_changed, thread_stale or store_failed. Null for all else.",
+                        "type": ["string", "null"],
+                    },
+                    "goal": goal("What the channel holds now."),
+                    "evaluation": evaluation("The judgement; null before there is one."),
+                    "usage": {"description": "Tokens of the judgement, which are no part of the run's usage; null when none were told.", "type": ["object", "null"]},
                 }),
                 &[],
             )

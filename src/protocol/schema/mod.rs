@@ -16,6 +16,7 @@ use super::decode::from_text;
 use super::descriptor::AssemblyDescriptor;
 use super::descriptor_diff::{DescriptorDiagram, DescriptorDiff, DescriptorPair};
 use super::error::{Error, ErrorCode};
+use super::goal::{GoalOp, goal_answer, goal_op};
 use super::guardrail::{GuardrailDecision, GuardrailRequest};
 use super::json::parse;
 use super::model_entry::ModelEntry;
@@ -116,6 +117,16 @@ pub const SCHEMAS: &[Schema] = &[
         summary: "Input of fawn_thread_history.",
         schema: of::<ThreadHistoryQuery>,
         round_trip: Some(|text| taken::<ThreadHistoryQuery>(text, |_| Ok(()))),
+    },
+    Schema {
+        name: "goal_op",
+        summary: "Input of fawn_thread_goal.",
+        schema: goal_op,
+        round_trip: Some(|text| {
+            let document = parse(text)?;
+            GoalOp::decode(document.clone())?;
+            Ok(document)
+        }),
     },
     Schema {
         name: "queue_config",
@@ -222,6 +233,7 @@ pub const SCHEMAS: &[Schema] = &[
         "Answer of fawn_thread_history.",
         answer::thread_history,
     ),
+    plain("goal_answer", "Answer of fawn_thread_goal.", goal_answer),
     plain(
         "run_op_answer",
         "Answer of fawn_run_submit.",

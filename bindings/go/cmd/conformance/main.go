@@ -113,6 +113,8 @@ func (r *runner) command(verb, text string) {
 		r.sayAnswer(r.thread.State(background, text))
 	case "history":
 		r.sayAnswer(r.thread.History(background, text))
+	case "goal":
+		r.sayAnswer(r.thread.Goal(background, text))
 	case "submit":
 		r.sayAnswer(r.runtime.Submit(background, text))
 	case "descriptor":

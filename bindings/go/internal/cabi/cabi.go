@@ -25,6 +25,7 @@ package cabi
 #cgo noescape fawn_thread_update
 #cgo noescape fawn_thread_state
 #cgo noescape fawn_thread_history
+#cgo noescape fawn_thread_goal
 #cgo noescape fawn_queue_new
 #cgo noescape fawn_queue_take
 #cgo noescape fawn_run_start
@@ -205,6 +206,14 @@ func ThreadHistory(thread uint64, json string) (int32, []byte) {
 	var buf C.fawn_buf
 	p, n := in(json)
 	status := C.fawn_thread_history(C.fawn_thread(thread), p, n, &buf)
+	return int32(status), out(&buf)
+}
+
+// ThreadGoal is fawn_thread_goal.
+func ThreadGoal(thread uint64, json string) (int32, []byte) {
+	var buf C.fawn_buf
+	p, n := in(json)
+	status := C.fawn_thread_goal(C.fawn_thread(thread), p, n, &buf)
 	return int32(status), out(&buf)
 }
 

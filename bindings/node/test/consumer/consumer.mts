@@ -66,6 +66,7 @@ async function main(): Promise<void> {
   const state = thread.state({ last_messages: 1 });
   const contents = state.values.messages?.map((message) => message.content);
   console.log(thread.id.length, run.id.length, run.threadId.length, contents, state.values.title?.length, state.values.todos);
+  console.log(thread.goal({ op: 'set', objective: 'x' }).goal?.objective?.length, thread.goal().op);
   console.log(state.checkpoint_id?.length, thread.history()[0]?.step, runtime.stats().runs.active);
   const down = await runtime.shutdown({ timeoutMs: 1000 });
   console.log(down?.runs_cancelled);
