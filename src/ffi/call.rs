@@ -38,8 +38,9 @@ pub unsafe extern "C" fn fawn_call_emit(
 ///
 /// `call_id`: from the "host_call" event. `json`, `len`: `{"ok": ...}` or `{"error": {"message": "..."}}` (schema
 /// "call_answer"). What stands under "ok" depends on the kind of the call: a tool's answer, a model's reply, whether a
-/// guardrail allows a call (schema "guardrail_answer"), or, when you are asked as a middleware, a verdict (schema "middleware_verdict") on what "args" says (schema "middleware_question"). `err`:
-/// the error object on failure; the call is still open then, so that an answer that does not fit can be mended.
+/// guardrail allows a call (schema "guardrail_answer"), or, when you are asked as a middleware, a verdict (schema
+/// "middleware_verdict") on what "args" says (schema "middleware_question"). `err`: the error object on failure; the call is
+/// still open then, so that an answer that does not fit can be mended.
 ///
 /// FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
 /// FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.

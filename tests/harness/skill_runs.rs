@@ -229,7 +229,14 @@ fn text(text: &str) -> Value {
 fn calls(names: &[&str]) -> Value {
     let calls: Vec<Value> = names
         .iter()
-        .map(|name| json!({"name": name, "args": {}, "id": format!("c-{name}")}))
+        .map(|name| {
+            // A call of `bash` without a command is refused before anybody else sees it.
+            let args = match *name {
+                "bash" => json!({"command": "ls"}),
+                _ => json!({}),
+            };
+            json!({"name": name, "args": args, "id": format!("c-{name}")})
+        })
         .collect();
     json!({"ok": {"content": "", "tool_calls": calls}})
 }

@@ -446,7 +446,7 @@ fn working(data: &Value) -> Option<Value> {
 }
 
 fn bash_twice() -> [Value; 2] {
-    let call = |id: &str| json!({"name": "bash", "args": {}, "id": id});
+    let call = |id: &str| json!({"name": "bash", "args": {"command": "ls"}, "id": id});
     [json!({"tool_calls": [call("c1"), call("c2")]}), says("ok")]
 }
 
