@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
-use crate::middleware::{EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse};
+use crate::middleware::{
+    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, error_of_fallback,
+    is_error_fallback,
+};
 use crate::ports::checkpoint::Source;
 use crate::ports::host::RunContext;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
@@ -72,6 +75,8 @@ pub struct RunMachine {
     answer: Option<EffectAnswer>,
     /// A cancellation that waits for the next boundary.
     pending_end: Option<Box<End>>,
+    /// Id of the newest reply of this run.
+    last_reply: Option<Arc<str>>,
     steps: u32,
     usage: Usage,
     notes: Vec<Note>,
@@ -88,6 +93,7 @@ impl RunMachine {
             phase,
             answer: None,
             pending_end: None,
+            last_reply: None,
             steps: 0,
             usage: Usage::default(),
             notes: Vec::new(),
@@ -371,7 +377,7 @@ impl RunMachine {
                 Hook::BeforeModel => Phase::CallModel,
                 Hook::AfterModel => Phase::Decide,
                 Hook::AfterAgent => {
-                    self.end(RunStatus::Success, None);
+                    self.end_turn(state);
                     return Ok(None);
                 }
             };
@@ -415,7 +421,7 @@ impl RunMachine {
             Some(Jump::Model) => Phase::Hooks(Hook::BeforeModel, 0),
             Some(Jump::Tools) => Phase::Save(Source::Loop, Box::new(Phase::CallTools)),
             Some(Jump::End) if hook == Hook::AfterAgent => {
-                self.end(RunStatus::Success, None);
+                self.end_turn(state);
                 return Ok(None);
             }
             Some(Jump::End) => {
@@ -436,6 +442,7 @@ impl RunMachine {
         if let Some(usage) = &reply.usage {
             self.usage.add(usage);
         }
+        self.last_reply = Some(message_id.clone());
         let mut fields = reply_fields(message_id, reply);
         let mut known = HashSet::new();
         for call in &mut fields.tool_calls {
@@ -661,6 +668,33 @@ impl RunMachine {
             }
         }
         ToolCalls::default()
+    }
+
+    /// The end of a run that went its whole way: a success, unless the last reply stands in for an answer that never came
+    /// (MW-LLM-5, MW-TRM-3). A cancellation that is on its way counts before that (RUN-32).
+    fn end_turn(&mut self, state: &ThreadState) {
+        match self.missing_answer(state) {
+            None => self.end(RunStatus::Success, None),
+            Some(error) => match self.pending_end.take() {
+                Some(end) => self.finish(*end),
+                None => self.end(RunStatus::Error, Some(error)),
+            },
+        }
+    }
+
+    /// Why the last reply of this run is no answer. Replies of earlier runs say nothing of this one (RUN-35).
+    fn missing_answer(&self, state: &ThreadState) -> Option<Error> {
+        let view = state.view(&self.overlay);
+        let ai = view
+            .messages()
+            .rev()
+            .find(|message| message.kind() == Kind::Ai)?;
+        let is_of_this_run = ai.id().is_some() && ai.id() == self.last_reply.as_deref();
+        if !is_of_this_run || !is_error_fallback(ai) {
+            return None;
+        }
+        let noted = self.options.context.facts.signals.failure();
+        Some(noted.unwrap_or_else(|| error_of_fallback(ai)))
     }
 
     fn end(&mut self, status: RunStatus, error: Option<Error>) {

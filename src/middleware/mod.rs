@@ -13,6 +13,7 @@ pub mod deferred_tool_filter;
 pub mod dynamic_context;
 mod hard_stop;
 pub mod input_sanitization;
+pub mod llm_error_handling;
 pub mod loop_detection;
 pub mod mcp_routing;
 mod message_marks;
@@ -49,6 +50,7 @@ use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
 use dynamic_context::{DynamicContext, DynamicContextConfig};
 use input_sanitization::InputSanitization;
+use llm_error_handling::LlmErrorHandling;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use model_length::ModelLength;
@@ -71,7 +73,8 @@ use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, LoopDetectionConfig, TitleConfig, TokenBudgetConfig,
+    AppConfig, CircuitBreakerConfig, Feature as _, LoopDetectionConfig, TitleConfig,
+    TokenBudgetConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -85,7 +88,7 @@ use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
 
-pub use reply::is_error_fallback;
+pub use reply::{error_of_fallback, is_error_fallback};
 
 /// One place in the chain.
 pub struct Place {
@@ -127,6 +130,22 @@ pub const CHAIN: &[Place] = &[
         outright: Some(|settings| {
             no_settings(&settings)?;
             Ok(dangling_tool_call::new())
+        }),
+    },
+    // Inside of the repair, so that it passes on what the model is to see; outside of all that has words for one call only.
+    Place {
+        name: "llm_error_handling",
+        lead: |inputs| {
+            let retries = inputs.app.llm_call.clone();
+            there(LlmErrorHandling::new(
+                inputs.app.circuit_breaker.clone(),
+                Some(retries),
+            ))
+        },
+        outright: Some(|settings| {
+            let config: CircuitBreakerConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(LlmErrorHandling::new(config, None))
         }),
     },
     // Outside of the handling of errors: a refusal is no failure of the tool.
@@ -349,7 +368,6 @@ const NOT_YET: &[&str] = &[
     "thread_data",
     "uploads",
     "sandbox",
-    "llm_error_handling",
     "sandbox_audit",
     "read_before_write",
     "tool_progress",

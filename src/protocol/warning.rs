@@ -45,6 +45,11 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// A model failed so often that it is not asked for a while (MW-LLM-6).
+    CircuitOpened,
+    /// An agent's configuration says how many model calls may run at once, and the runtime goes by another number since before
+    /// (MW-LLM-7).
+    ConcurrencyFixed,
 }
 
 impl Warning {
@@ -72,6 +77,8 @@ impl Warning {
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::CircuitOpened => "circuit_opened",
+            Warning::ConcurrencyFixed => "concurrency_fixed",
         }
     }
 }

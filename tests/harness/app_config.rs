@@ -612,7 +612,7 @@ fn models_by_class_become_models_of_ours() {
         "retry_max_attempts": 4, "thinking": {"type": "enabled"}, "enable_prompt_caching": false}),
     );
     let claude = claude.unwrap();
-    assert_eq!(claude.model.retry.max_retries, 3);
+    assert_eq!(claude.model.retry.max_retries, Some(3));
     let ModelConfig::Anthropic(config) = claude.model.config else {
         panic!("anthropic")
     };
@@ -634,7 +634,7 @@ fn a_model_by_class_keeps_its_class_and_our_members() {
     let class = found.class.unwrap();
     assert_eq!(class.class, "langchain_groq:ChatGroq");
     assert_eq!(class.void_members, ["api_base"]);
-    assert!(found.model.retry.retry_after_partial);
+    assert_eq!(found.model.retry.retry_after_partial, Some(true));
     assert_eq!(found.model.fallbacks.len(), 1);
     let ModelConfig::Openai(config) = found.model.config else {
         panic!("openai")

@@ -149,10 +149,9 @@ sections! {
     guardrails: GuardrailsConfig,
     /// Who may use which model and tool.
     authorization: AuthorizationConfig,
-    /// How many model calls run at once, and how they are tried again. Not available in this version: the models have
-    /// settings of their own for that.
+    /// How many model calls of lead agents run at once, and how they are tried again.
     llm_call: LlmCallConfig,
-    /// Stops calling a model that keeps failing. Not available in this version.
+    /// Stops calling a model that keeps failing, in lead agents.
     circuit_breaker: CircuitBreakerConfig,
     /// Agents behind the Agent Client Protocol. Not available in this version.
     acp_agents: BTreeMap<String, Unavailable>,
@@ -308,8 +307,6 @@ impl AppConfig {
             ("read_before_write", asked(&self.read_before_write)),
             ("summarization", asked(&self.summarization)),
             ("guardrails", asked(&self.guardrails)),
-            ("llm_call", asked(&self.llm_call)),
-            ("circuit_breaker", asked(&self.circuit_breaker)),
         ];
         for (name, asked) in features {
             match asked {
