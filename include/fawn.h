@@ -312,6 +312,13 @@
 /* The host answered its model call with an error. */
 #define FAWN_ERR_MODEL_HOST (-610)
 
+/* The model was not asked: its calls have failed so often of late that the circuit breaker waits
+ * a while. */
+#define FAWN_ERR_MODEL_UNAVAILABLE (-611)
+
+/* The model gave no answer that can be shown; a message of the thread stands in for it. */
+#define FAWN_ERR_MODEL_NO_ANSWER (-612)
+
 /* A broken invariant of the library. */
 #define FAWN_ERR_INTERNAL (-901)
 

@@ -1,7 +1,8 @@
 //! Names a conversation after its first exchange.
 //!
 //! With a model of its own the title is asked for, on the middleware's account: nobody sees the answer stream. Without one,
-//! when the model fails, or where an error stands in for the answer, the user's words are cut to size. A thread that has a title keeps it, whoever gave it.
+//! when the model fails, or where an error stands in for the answer, the user's words are cut to size. A thread that has a
+//! title keeps it, whoever gave it.
 //!
 //! Source: DeerFlow `TitleMiddleware`, MW-TTL. A hidden `todo_reminder` counts as a second message of the user there and
 //! here.

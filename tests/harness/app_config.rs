@@ -155,14 +155,6 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/guardrails/enabled",
         ),
         (
-            json!({"llm_call": {"max_concurrent_calls": 4}}),
-            "/llm_call",
-        ),
-        (
-            json!({"circuit_breaker": {"failure_threshold": 2}}),
-            "/circuit_breaker",
-        ),
-        (
             json!({"sandbox": {"use": "deerflow.sandbox.local:LocalSandboxProvider"}}),
             "/sandbox/use",
         ),
@@ -443,6 +435,16 @@ fn what_does_not_fit_is_refused_by_its_path() {
             json!({"llm_call": {"retry_max_attempts": 0}}),
             OutOfRange,
             "/llm_call/retry_max_attempts",
+        ),
+        (
+            json!({"llm_call": {"burst_retry_base_delay_ms": 86_400_001}}),
+            OutOfRange,
+            "/llm_call/burst_retry_base_delay_ms",
+        ),
+        (
+            json!({"circuit_breaker": {"failure_threshold": 0}}),
+            OutOfRange,
+            "/circuit_breaker/failure_threshold",
         ),
         (
             json!({"authorization": {"default_role": ""}}),

@@ -18,6 +18,7 @@ mod guards;
 mod lead;
 mod lead_options;
 mod lead_tools;
+mod llm_errors;
 mod llmock;
 mod machine;
 mod model_choice;

@@ -2,9 +2,9 @@
 //!
 //! Attempts are made further in, in one place (`runtime/retry.rs`), with models that stand in: what gets here has failed for
 //! good. It becomes a message in the thread (see `stand_in`), and the run ends with the error all the same: the reply is marked
-//! ([`super::is_error_fallback`]), and the run is told of it ([`RunSignals`](crate::ports::signals::RunSignals)). Failures that pass are counted by
-//! a circuit breaker (see `circuit`), each assembly for itself; what ends a run whatever the model goes through untouched, and
-//! a call that is dropped counts for nothing.
+//! ([`super::is_error_fallback`]), and the run is told of it ([`RunSignals`](crate::ports::signals::RunSignals)). Failures that
+//! pass are counted by a circuit breaker (see `circuit`), each assembly for itself. What ends a run whatever the model goes
+//! through untouched, and a call that is dropped counts for nothing.
 //!
 //! Source: DeerFlow `LLMErrorHandlingMiddleware`, MW-LLM-5, 6 and 8. It retries there, outside of guards that have words for
 //! one call only; not so here.

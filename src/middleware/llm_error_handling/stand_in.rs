@@ -25,10 +25,12 @@ const AUTH: &str = "The model was not allowed to answer: its provider does not a
     or they do not reach that far. Please check them, and ask again.";
 const BURST_RATE: &str = "The model's provider is holding requests back, since there were suddenly many of them. Please wait \
     a little, and ask again.";
-const PASSING: &str = "The model could not be reached, also when it was tried again. That passes as a rule: please wait a \
-    moment, and go on.";
-const STALLED: &str = "The model began to answer and then fell silent, also when it was asked again. That happens with very \
-    long answers: please ask for less at once, such as one file or one section at a time.";
+const PASSING: &str = "The model cannot be reached just now, or fails to answer. That passes as a rule: please wait a moment, \
+    and go on.";
+const BROKEN_OFF: &str = "The answer broke off here: the connection was lost, or the model failed. Please ask again, or go on \
+    from what there is.";
+const STALLED: &str = "The model began to answer and then fell silent. That happens with very long answers: please ask for \
+    less at once, such as one file or one section at a time.";
 const CIRCUIT_OPEN: &str = "The model has failed so often of late that it is not being asked for a while. Please try again a \
     little later.";
 const GENERIC: &str = "The model could not answer this";
@@ -37,19 +39,20 @@ const GENERIC: &str = "The model could not answer this";
 pub(super) fn of_failure(failure: &ModelError, reason: FailureReason) -> ModelReply {
     let error = &failure.error;
     let detail = detail(&error.message);
+    let arrived = failure.partial.as_deref().and_then(arrived);
     let generic;
     let words = match reason {
         FailureReason::Quota => QUOTA,
         FailureReason::Auth => AUTH,
         FailureReason::BurstRate => BURST_RATE,
         _ if failure.has_stalled => STALLED,
+        FailureReason::Transient | FailureReason::Busy if arrived.is_some() => BROKEN_OFF,
         FailureReason::Transient | FailureReason::Busy => PASSING,
         FailureReason::Generic => {
             generic = format!("{GENERIC}: {detail}");
             &generic
         }
     };
-    let arrived = failure.partial.as_deref().and_then(arrived);
     marked(arrived, words, error.code.name(), reason.name(), &detail)
 }
 

@@ -1,3 +1,5 @@
+//! What the middleware does to each kind of failure, its circuit under a clock of the test, and what it leaves alone.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
@@ -208,7 +210,10 @@ fn what_had_arrived_stays_above_the_words_and_no_call_of_it_does() {
     let reply = |content| Rig::new(5).call(Err(broken(content))).expect("a reply");
     let whole = reply(json!("Half of a"));
     let text = whole.content.as_str().expect("text");
-    assert!(text.starts_with("Half of a\n\nThe model"), "{text}");
+    assert!(
+        text.starts_with("Half of a\n\nThe answer broke off"),
+        "{text}"
+    );
     assert_eq!(whole.additional_kwargs["reasoning_content"], "hm");
     assert!(!whole.additional_kwargs.contains_key("tool_calls"));
     assert_eq!(
