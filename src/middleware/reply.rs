@@ -11,8 +11,8 @@ use crate::state::View;
 use crate::state::python;
 
 /// The raw copies of calls that providers leave in `additional_kwargs`.
-const RAW_CALLS: &str = "tool_calls";
-const RAW_FUNCTION: &str = "function_call";
+pub(super) const RAW_CALLS: &str = "tool_calls";
+pub(super) const RAW_FUNCTION: &str = "function_call";
 const FINISH_REASON: &str = "finish_reason";
 
 /// Types of content blocks that stand for calls.

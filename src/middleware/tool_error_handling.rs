@@ -13,7 +13,7 @@ use super::tool_result_class::{ERROR_PREFIX, TOOL_META, of_answer, of_failure, s
 use super::{Hooks, Middleware, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
-use crate::protocol::message::ToolStatus;
+use crate::protocol::message::{ToolStatus, UNKNOWN_TOOL};
 use crate::state::python::collapse_whitespace;
 
 /// Where the note of a skill that was read stands in the message of the result (MW-TEH-4).
@@ -21,8 +21,6 @@ pub const SKILL_CONTEXT_ENTRY: &str = "skill_context_entry";
 
 /// The tool by which the agent delegates.
 const TASK: &str = "task";
-/// What stands for the name of a tool that has none (MW-TEH-1).
-const UNKNOWN_TOOL: &str = "unknown_tool";
 /// The file that a skill is.
 const SKILL_FILE: &str = "SKILL.md";
 /// Most characters of what a failure says (MW-TEH-2).

@@ -91,6 +91,9 @@ impl Serialize for ToolCall {
     }
 }
 
+/// The name of a call that names no tool.
+pub const UNKNOWN_TOOL: &str = "unknown_tool";
+
 /// A call whose arguments are no JSON object. It is kept, and never executed.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct InvalidToolCall {

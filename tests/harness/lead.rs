@@ -1,9 +1,11 @@
 //! The lead agent as a whole: what its factories make of a configuration, the options of a request and files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use fawn::runtime::{Answer, Assembly, Queue, Runtime, Thread, Wait};
 use serde_json::{Value, json};
+
+use crate::support::request_invariant;
 
 /// A folder that goes away with the test.
 struct Tree(PathBuf);
@@ -105,6 +107,7 @@ fn talk_on(
                 "host_call" => {
                     let data = &event["data"];
                     let id = data["call_id"].as_u64().unwrap();
+                    request_invariant::check_call(data);
                     let answer = if data["kind"] == "model" {
                         requests.push(data["args"].clone());
                         let reply = replies.next().expect("a reply for each request");
@@ -641,32 +644,4 @@ fn md_4_a_star_in_a_list_is_every_name() {
     assert!(!bound(json!({"deny": ["*"]})));
     assert!(bound(json!({"allow": ["*"]})));
     assert!(!bound(json!({"allow": ["*"], "deny": ["a"]})));
-}
-
-/// Nothing is kept of assemblies that are gone.
-#[test]
-fn ten_thousand_assemblies_leave_nothing_behind() {
-    let runtime = runtime(json!({"tools": [{"name": "a", "parameters": {"type": "object"}}]}));
-    let request = json!({"tools": [{"name": "b"}], "configurable": {"is_plan_mode": true}});
-    for _ in 0..500 {
-        descriptor(&lead(&runtime, request.clone()));
-    }
-    let before = resident(Path::new("/proc/self/statm"));
-    for _ in 0..10_000 {
-        lead(&runtime, request.clone());
-    }
-    let after = resident(Path::new("/proc/self/statm"));
-    if let (Some(before), Some(after)) = (before, after) {
-        // Other tests run beside this one, in the same process.
-        assert!(
-            after < before + 64 * 1024 * 1024,
-            "{before} bytes, then {after}"
-        );
-    }
-}
-
-fn resident(statm: &Path) -> Option<u64> {
-    let text = std::fs::read_to_string(statm).ok()?;
-    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * 4096)
 }

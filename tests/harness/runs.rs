@@ -8,6 +8,7 @@ use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread, Wait};
 use serde_json::{Value, json};
 
 use crate::parts::{Log, Noting, ScriptModel, answer, calls, parts, says, tool};
+use crate::support::request_invariant;
 
 const DETERMINISTIC: &str =
     r#"{"testing":{"clock":"2026-01-01T00:00:00Z","ids":"sequential","workers":0}}"#;
@@ -128,6 +129,7 @@ fn answer_all(runtime: &Runtime, queue: &Queue, mut replies: Vec<Value>) -> Vec<
         let batch: Vec<Value> = serde_json::from_str(&text).unwrap();
         for event in &batch {
             if event["type"] == "host_call" {
+                request_invariant::check_call(&event["data"]);
                 let id = event["data"]["call_id"].as_u64().unwrap();
                 let reply = match event["data"]["kind"].as_str() {
                     Some("model") => json!({"ok": replies.pop().expect("one more reply")}),

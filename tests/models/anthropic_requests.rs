@@ -265,6 +265,42 @@ fn ids_of_other_endpoints_are_made_to_fit_and_stay_apart() {
 }
 
 #[test]
+fn calls_that_share_an_id_with_an_earlier_turn_get_another() {
+    let turn = |result_text: &str| {
+        [
+            with(Kind::Ai, "", |fields| {
+                fields.tool_calls.push(tool_call("call_0", "f", json!({})));
+            }),
+            result("call_0", result_text),
+        ]
+    };
+    let taken = with(Kind::Ai, "", |fields| {
+        fields
+            .tool_calls
+            .push(tool_call("call_0_2", "f", json!({})));
+    });
+    let mut messages = vec![message(Kind::Human, "x")];
+    messages.extend(turn("first"));
+    messages.extend([taken, result("call_0_2", "taken")]);
+    messages.extend(turn("second"));
+    messages.extend(turn("third"));
+    let wire = wire(messages);
+    let ids: Vec<(&Value, &Value)> = (1..8)
+        .step_by(2)
+        .map(|at| {
+            (
+                &wire[at]["content"][0]["id"],
+                &wire[at + 1]["content"][0]["tool_use_id"],
+            )
+        })
+        .collect();
+    let expected = ["call_0", "call_0_2", "call_0_3", "call_0_4"].map(Value::from);
+    let expected: Vec<(&Value, &Value)> = expected.iter().map(|id| (id, id)).collect();
+    assert_eq!(ids, expected);
+    assert!(wire[6].to_string().contains("second"), "{wire}");
+}
+
+#[test]
 fn images_and_documents_of_every_origin_have_a_source() {
     let blocks = json!([
         "plain",

@@ -1,61 +1,17 @@
 //! What a reader of streams may take: at most four times the input and 1 MiB, whatever comes.
 
-#![allow(
-    unsafe_code,
-    reason = "counting what is allocated takes an allocator, which is unsafe to write"
-)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use fawn::adapters::model::reply::{ReplyStream, WireFormat};
 use fawn::adapters::model::{anthropic, openai};
 use serde_json::json;
 
-/// The system's allocator, counting what each OS thread holds and has held at most.
-struct Counting;
-
-thread_local! {
-    static HELD: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // While an OS thread ends its counters are gone.
-    let _ = HELD.try_with(|held| {
-        held.set(held.get() + bytes);
-        MOST.with(|most| most.set(most.get().max(held.get())));
-    });
-}
-
-// SAFETY: every call is the system allocator's, with the arguments unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: by this function's contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: by this function's contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize);
-        // SAFETY: by this function's contract.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use crate::support::counting;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: counting::Counting = counting::Counting;
 
 /// The most that reading took, the reply included; deltas are dropped as they come.
 fn most<F: WireFormat>(input: &[u8], piece: usize) -> usize {
-    let before = HELD.get();
-    MOST.set(before);
+    let before = counting::start();
     let mut stream = ReplyStream::<F>::new();
     let mut fault = false;
     for piece in input.chunks(piece) {
@@ -70,7 +26,7 @@ fn most<F: WireFormat>(input: &[u8], piece: usize) -> usize {
     } else {
         drop(stream.end(&mut Vec::new()));
     }
-    (MOST.get() - before) as usize
+    (counting::most() - before) as usize
 }
 
 fn hold<F: WireFormat>(name: &str, input: &str) {

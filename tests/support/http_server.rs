@@ -1,5 +1,5 @@
 //! An HTTP/1.1 server on loopback that does exactly what a test tells it, byte by byte, and remembers what it was
-//! asked.
+//! asked. A request to a model that no endpoint would take fails the test when the server is dropped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use super::request_invariant;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
@@ -56,6 +57,8 @@ struct Log {
     closed: Condvar,
     connections: AtomicUsize,
     stop: AtomicBool,
+    /// Requests that no endpoint would take, and why.
+    refusals: Mutex<Vec<String>>,
 }
 
 /// A running server; stops when dropped.
@@ -146,6 +149,10 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.log.stop.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.addr);
+        let refusals = self.log.refusals.lock().unwrap();
+        if !std::thread::panicking() {
+            assert!(refusals.is_empty(), "no endpoint takes this: {refusals:#?}");
+        }
     }
 }
 
@@ -157,6 +164,8 @@ fn serve<S: Read + Write>(
 ) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read_request(&mut stream, connection)? {
+        let refusals = refusals(&request);
+        log.refusals.lock().unwrap().extend(refusals);
         let number = {
             let mut requests = log.requests.lock().unwrap();
             requests.push(request);
@@ -188,6 +197,20 @@ fn serve<S: Read + Write>(
         }
     }
     Ok(())
+}
+
+/// Why an endpoint would not take a request to a model; none for other requests.
+fn refusals(request: &Recorded) -> Vec<String> {
+    let Ok(body) = serde_json::from_slice(&request.body) else {
+        return Vec::new();
+    };
+    if request.path.ends_with("/chat/completions") {
+        request_invariant::openai(&body)
+    } else if request.path.ends_with("/messages") {
+        request_invariant::anthropic(&body)
+    } else {
+        Vec::new()
+    }
 }
 
 fn read_request(stream: &mut impl BufRead, connection: usize) -> std::io::Result<Option<Recorded>> {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 
 pub mod aimock;
+pub mod counting;
 pub mod host;
 pub mod http_server;
 pub mod json_text;
@@ -11,5 +12,6 @@ pub mod model;
 pub mod parts;
 pub mod player;
 pub mod random;
+pub mod request_invariant;
 pub mod scenario;
 pub mod talk;

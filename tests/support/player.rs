@@ -8,6 +8,8 @@ use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread, Wait};
 use fawn::state::reduce::{convert_document, reduce_document};
 use serde_json::Value;
 
+use super::request_invariant;
+
 /// What one command of a script printed; a run with its answers is one.
 pub type Printed = Vec<String>;
 
@@ -259,6 +261,7 @@ impl<'a> Player<'a> {
             self.say("event", text);
             let event: Value = serde_json::from_str(text).expect("one event");
             if event["type"] == "host_call" {
+                request_invariant::check_call(&event["data"]);
                 self.answer(run, event["data"]["call_id"].as_u64().expect("a call id"));
             }
             if event["type"] == "run_end" {

@@ -5,12 +5,10 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::protocol::message::{Fields, InvalidToolCall, Kind, Message, ToolCall};
+use crate::protocol::message::{Fields, InvalidToolCall, Kind, Message, ToolCall, UNKNOWN_TOOL};
 
 /// Most tool calls of one reply; no model asks for so many, only a broken or hostile endpoint.
 pub(super) const MAX_CALLS: usize = 1024;
-/// The name of a call that names no tool; its result says what was wrong.
-pub(super) const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// Arguments text as an object. No text at all, and null, stand for no arguments.
 pub(super) fn parse_object(args: &str) -> Result<Map<String, Value>, String> {

@@ -8,6 +8,8 @@ mod calls;
 pub mod host;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "test-panics")]
+mod invariant;
 #[cfg(feature = "http")]
 mod lenient;
 #[cfg(feature = "openai")]

@@ -341,6 +341,8 @@ impl ModelProvider for Scripted {
         request: &ModelRequest,
         sink: &mut dyn DeltaSink,
     ) -> Result<ModelReply, ModelError> {
+        #[cfg(feature = "test-panics")]
+        super::invariant::check(request)?;
         let turn = request.messages.ai_messages();
         let prepared = self.reply(turn)?;
         pause(prepared.delay).await;

@@ -1,7 +1,7 @@
 //! A transcript as turns of the messages format: roles that alternate, tool results first, no empty texts.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -101,6 +101,7 @@ pub(super) fn turns(request: &ModelRequest) -> Conversation<'_> {
         turn.blocks
             .sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));
     }
+    tell_calls_apart(&mut turns);
     if turns
         .first()
         .is_some_and(|turn| turn.role == Role::Assistant)
@@ -121,6 +122,45 @@ pub(super) fn turns(request: &ModelRequest) -> Conversation<'_> {
         last.trim_end();
     }
     Conversation { system, turns }
+}
+
+/// Gives a call another id when an earlier turn has a call of its id, and its result too: the endpoint wants the ids of a
+/// whole request to be unique, and models of other endpoints count their calls anew in each turn.
+fn tell_calls_apart(turns: &mut [Turn<'_>]) {
+    let mut times: HashMap<Cow<'_, str>, usize> = HashMap::new();
+    let mut renamed: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    for turn in turns {
+        if turn.role == Role::Assistant {
+            renamed.clear();
+        }
+        for block in &mut turn.blocks {
+            match block {
+                Block::ToolUse { id, .. } => {
+                    let known = times.entry(id.clone()).or_default();
+                    *known += 1;
+                    let mut time = *known;
+                    if time == 1 {
+                        continue;
+                    }
+                    let other = loop {
+                        let other: Cow<'_, str> = Cow::Owned(format!("{id}_{time}"));
+                        if !times.contains_key(&other) {
+                            times.insert(other.clone(), 1);
+                            break other;
+                        }
+                        time += 1;
+                    };
+                    renamed.push((std::mem::replace(id, other.clone()), other));
+                }
+                Block::ToolResult { id, .. } => {
+                    if let Some((_, other)) = renamed.iter().find(|(stored, _)| stored == id) {
+                        *id = other.clone();
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 enum Speaker {
