@@ -925,8 +925,9 @@ export type IdsConfig = "random" | "sequential" | {
 export type LlmCallConfig = {
   /**
    * Most at once in a runtime, 0 for any number; calls beyond it wait in the order in which they came. It bounds attempts:
-   * who waits to try again holds no place. The first number that the runtime or one of its lead agents has counts for as
-   * long as the runtime lives. Default 0.
+   * who waits to try again holds no place, while a host model does until it has answered, also if it waits for other runs
+   * of the runtime. The first number that the runtime or one of its lead agents has counts for as long as the runtime lives.
+   * Default 0.
    */
   max_concurrent_calls?: number;
   /** Attempts, the first included, 1 to 101. Default 3. */

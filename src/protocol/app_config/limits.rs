@@ -238,8 +238,9 @@ impl SafetyFinishReasonConfig {
 #[serde(default, deny_unknown_fields)]
 pub struct LlmCallConfig {
     /// Most at once in a runtime, 0 for any number; calls beyond it wait in the order in which they came. It bounds attempts:
-    /// who waits to try again holds no place. The first number that the runtime or one of its lead agents has counts for as
-    /// long as the runtime lives. Default 0.
+    /// who waits to try again holds no place, while a host model does until it has answered, also if it waits for other runs
+    /// of the runtime. The first number that the runtime or one of its lead agents has counts for as long as the runtime lives.
+    /// Default 0.
     pub max_concurrent_calls: u64,
     /// Attempts, the first included, 1 to 101. Default 3.
     #[schemars(range(min = 1, max = 101))]
