@@ -117,10 +117,11 @@ soak: need-build
 	FAWN_SOAK=$(or $(RUNS),50000) $(CARGO) test --release --test abi -- --exact soak
 
 bench: lib
-	$(CARGO) bench --bench fold --bench run --bench store --bench sse --bench assemble
+	$(CARGO) bench --bench fold --bench run --bench store --bench sse --bench assemble --bench chain
 	sh benches/peers/fold.sh
 	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
 	FAWN_ASSEMBLE_BENCH="$$(ls -t target/release/deps/assemble-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/assemble.sh
+	FAWN_CHAIN_BENCH="$$(ls -t target/release/deps/chain-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/chain.sh
 	sh benches/peers/stream.sh
 	sh benches/peers/bindings.sh
 

@@ -224,6 +224,8 @@ func kind(quoted []byte, before string) (string, bool) {
 		return EventGap, true
 	case `"log"`:
 		return EventLog, true
+	case `"middleware"`:
+		return EventMiddleware, true
 	case `"agent_assembled"`:
 		return EventAgentAssembled, true
 	case `"run_end"`:

@@ -171,6 +171,16 @@ type Log struct {
 	ThreadID string `json:"thread_id"`
 }
 
+// MiddlewareRecord is the data of [EventMiddleware]: something that a middleware did and that is worth a record.
+type MiddlewareRecord struct {
+	// Tag is what it is about: "skill_activation", "skill_secrets"; more may come.
+	Tag string `json:"tag"`
+	// Action is what was done.
+	Action string `json:"action"`
+	// Changes are the facts; secrets are named in them and never shown.
+	Changes Object `json:"changes"`
+}
+
 // AgentAssembled is the data of [EventAgentAssembled].
 type AgentAssembled struct {
 	// Descriptor is what the agent turned out to be (schema "assembly_descriptor").

@@ -37,6 +37,8 @@ const (
 	EventGap = "gap"
 	// EventLog is a warning of the library; data [Log].
 	EventLog = "log"
+	// EventMiddleware is a record of something that a middleware did; data [MiddlewareRecord].
+	EventMiddleware = "middleware"
 	// EventAgentAssembled tells of a new assembly of the factory "lead"; data [AgentAssembled].
 	EventAgentAssembled = "agent_assembled"
 	// EventRunEnd is the last event of a run; data [Result].
@@ -112,6 +114,8 @@ func (e *Event) Data() any {
 		data = new(Gap)
 	case EventLog:
 		data = new(Log)
+	case EventMiddleware:
+		data = new(MiddlewareRecord)
 	case EventRunEnd:
 		data = new(Result)
 	default:

@@ -29,13 +29,16 @@ use crate::prompt::{
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::AppConfig;
 use crate::protocol::assembly::BuildLabels;
+use crate::protocol::decode::hint;
 use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
 use crate::protocol::error::Error;
 use crate::protocol::trust::{OperatorText, SourcedText, UntrustedText};
-use crate::protocol::warning::Warnings;
+use crate::protocol::warning::{Warning, Warnings};
 use crate::skills::Skill;
 use crate::skills::catalog::Catalog;
+use crate::skills::library::{SkillAccess, SkillLibrary};
 use crate::skills::scope::Scope;
+use crate::skills::validate::MAX_NAME_CHARS;
 use crate::tools::{BuiltinInputs, describe_skill};
 
 /// Name of the lead agent in descriptors (AD-7).
@@ -61,6 +64,8 @@ pub struct LeadInputs<'a> {
     pub access: Option<Access>,
     /// The skills of the user.
     pub catalog: Arc<Catalog>,
+    /// The same as they are while the agent runs.
+    pub library: Arc<dyn SkillLibrary>,
     /// The tools of the configuration and of the request, in order.
     pub configured: &'a [ConfiguredTool],
     /// The tool by which the agent makes or changes itself.
@@ -139,7 +144,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let deferred_skills = app.skills.deferred_discovery && !skills.is_empty();
     let late = deferred_skills.then(|| describe_skill::build(skills.clone()));
 
-    let (list, warnings) = available_tools(ToolListInputs {
+    let (list, mut warnings) = available_tools(ToolListInputs {
         configured: inputs.configured,
         groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
         host_bash: app.sandbox.allow_host_bash,
@@ -151,6 +156,9 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         access: inputs.access,
         deferral: app.tool_search.enabled,
     })?;
+    if let Some(agent) = agent {
+        warn_of_unknown_skills(agent, &inputs.catalog, &mut warnings);
+    }
     let deferred: Arc<[String]> = match &list.deferred {
         Some(deferred) => deferred.names.clone(),
         None => Arc::new([]),
@@ -196,6 +204,13 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
             capacity: bounded(app.subagent_runtime.max_running),
         }),
         title_model: inputs.title_model,
+        thread_files: None,
+        sandbox: None,
+        skills: Some(SkillAccess {
+            library: inputs.library,
+            scope,
+        }),
+        secrets: options.secrets.clone(),
     })?;
 
     let agent_name = match (bootstrap, &options.selection.agent_name) {
@@ -290,6 +305,37 @@ impl LeadFacts {
     }
 }
 
+/// Most names of skills that a warning is about; one more says how many were left away.
+const MAX_UNKNOWN_SKILLS: usize = 20;
+
+/// Warns of names in an agent's list of skills that no skill has, switched on or not: they are mostly slips.
+fn warn_of_unknown_skills(agent: &AgentRecord, catalog: &Catalog, warnings: &mut Warnings) {
+    let listed = agent.skills.iter().flatten();
+    let unknown: BTreeSet<&str> = listed
+        .map(String::as_str)
+        .filter(|name| catalog.get(name).is_none())
+        .collect();
+    if unknown.is_empty() {
+        return;
+    }
+    let known: Vec<&str> = catalog.skills().iter().map(|skill| skill.name()).collect();
+    for name in unknown.iter().take(MAX_UNKNOWN_SKILLS) {
+        let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
+        let message = format!(
+            "the agent {:?} lists a skill {shown:?}, which there is not{}",
+            agent.name.as_str(),
+            hint(&shown, &known)
+        );
+        warnings.add(Warning::SkillUnknown, message);
+    }
+    if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN_SKILLS)
+        && more > 0
+    {
+        let message = format!("{more} more unknown skills of the agent are left away");
+        warnings.add(Warning::SkillUnknown, message);
+    }
+}
+
 /// What the prompt is rendered from.
 struct RenderFacts<'a> {
     app: &'a AppConfig,
@@ -363,8 +409,7 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
                 false => SkillListing::Full,
             },
             evolution: app.skill_evolution.enabled,
-            // The middleware that activates them is not there yet.
-            slash_activation: false,
+            slash_activation: true,
             container_path: Some(&app.skills.container_path),
         },
         memory_tools: false,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
 use crate::middleware::{
-    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, error_of_fallback,
+    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, error_of_fallback,
     is_error_fallback,
 };
 use crate::ports::checkpoint::Source;
@@ -231,6 +231,12 @@ impl RunMachine {
                     Some(_) => Phase::Hooks(Hook::BeforeAgent, 0),
                     None => self.resume_at(state)?,
                 };
+                if matches!(entry, Phase::CallTools) {
+                    // No model call comes before these calls, so what the user had asked for has to be known without.
+                    let view = state.view(&self.overlay);
+                    let active = self.options.context.facts.signals.skills();
+                    active.set_open_request(asked_for(view));
+                }
                 if let Some(input) = input {
                     state
                         .stage(&mut self.overlay, std::slice::from_ref(&input), ids)
@@ -290,7 +296,7 @@ impl RunMachine {
                 }
                 self.count_step()?;
                 let view = state.view(&self.overlay);
-                open.reads = ChannelReads::of(&view, self.assembly.wrapped_reads());
+                open.reads = ChannelReads::with_messages(&view, self.assembly.wrapped_reads());
                 self.phase = Phase::AwaitTools(open.calls.clone());
                 Ok(Some(Step::CallTools(open)))
             }

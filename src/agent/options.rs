@@ -1,8 +1,5 @@
 //! Run options of a lead agent: what `configurable` and `context` ask for, bounded and typed (RC-2 to RC-7).
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde_json::{Map, Value};
 
 use super::sections::{Sections, is_truthy};
@@ -10,9 +7,8 @@ use super::selection::AgentSelection;
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::{AppConfig, MAX_RUNNING_SUBAGENTS, MAX_TOTAL_SUBAGENTS};
 use crate::protocol::config::{DEFAULT_RECURSION_LIMIT, MAX_RECURSION_LIMIT};
-use crate::protocol::decode::wrong_type;
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::json::pointer_token;
+use crate::protocol::request_secrets::{RequestSecrets, SECRETS};
 use crate::protocol::warning::{Warning, Warnings};
 
 /// The channel whose requests come from outside.
@@ -48,28 +44,6 @@ impl InteractionMode {
             InteractionMode::Webhook => "webhook",
             InteractionMode::Scheduled => "scheduled",
         }
-    }
-}
-
-/// Secrets of one request for its skills, by name. Debug output shows the names only.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct RequestSecrets(BTreeMap<String, String>);
-
-impl RequestSecrets {
-    /// The secret of this name.
-    pub fn expose(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    /// Their names.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
-    }
-}
-
-impl fmt::Debug for RequestSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
@@ -281,25 +255,13 @@ fn interaction_mode(sections: Sections<'_>) -> Result<Option<InteractionMode>, E
     }
 }
 
-/// The values are never part of an error.
 fn secrets(sections: Sections<'_>) -> Result<RequestSecrets, Error> {
-    let Some(member) = sections.in_context("secrets") else {
-        return Ok(RequestSecrets::default());
-    };
-    let members = match member.value {
-        Value::Null => return Ok(RequestSecrets::default()),
-        Value::Object(members) => members,
-        _ => return Err(member.wrong("an object")),
-    };
-    let mut secrets = BTreeMap::new();
-    for (name, value) in members {
-        let Value::String(secret) = value else {
-            let path = format!("{}/{}", member.path(), pointer_token(name));
-            return Err(wrong_type(value, "text").below(&path));
-        };
-        secrets.insert(name.clone(), secret.clone());
+    match sections.in_context(SECRETS) {
+        None => Ok(RequestSecrets::default()),
+        Some(member) => {
+            RequestSecrets::read(member.value).map_err(|error| error.below(&member.path()))
+        }
     }
-    Ok(RequestSecrets(secrets))
 }
 
 /// The steps of a run (RC-7): what is asked for, within the configuration's bound; what is no whole number from 1 counts as

@@ -4,6 +4,7 @@
 //! reverse; `wrap_model_call` and `wrap_tool_call` nest, index 0 outside. Each before/after hook is a step of its own: its
 //! writes are reduced and the next hook sees them (EX-3). Wrap hooks change the request, which is never stored (EX-9).
 
+mod agent_path;
 pub mod authorization_gate;
 mod bounded;
 mod call_set;
@@ -18,10 +19,13 @@ pub mod loop_detection;
 pub mod mcp_routing;
 mod message_marks;
 pub mod model_length;
+pub mod read_before_write;
 mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
+pub mod skill_activation;
+pub mod skill_tool_policy;
 #[cfg(test)]
 mod stage;
 pub mod subagent_limit;
@@ -35,9 +39,12 @@ pub mod title;
 pub mod todo;
 pub mod token_budget;
 pub mod token_usage;
+mod tool_contents;
 pub mod tool_error_handling;
+pub mod tool_output_budget;
 mod tool_result_class;
 pub mod tool_result_sanitization;
+mod turns;
 mod user_message;
 
 use std::sync::Arc;
@@ -54,7 +61,10 @@ use llm_error_handling::LlmErrorHandling;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use model_length::ModelLength;
+use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
+use skill_activation::SkillActivation;
+use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
@@ -64,6 +74,7 @@ use todo::Todo;
 use token_budget::TokenBudget;
 use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
+use tool_output_budget::ToolOutputBudget;
 use tool_result_sanitization::ToolResultSanitization;
 
 use crate::ports::BoxFuture;
@@ -71,17 +82,21 @@ use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
     AppConfig, CircuitBreakerConfig, Feature as _, LoopDetectionConfig, TitleConfig,
-    TokenBudgetConfig,
+    TokenBudgetConfig, ToolOutputConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::push_quoted;
 use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::trust::SystemText;
+use crate::skills::library::SkillAccess;
 use crate::state::View;
 use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
@@ -113,6 +128,23 @@ pub const CHAIN: &[Place] = &[
         name: "input_sanitization",
         lead: |_| there(InputSanitization::new()),
         outright: Some(|settings| plain(settings, InputSanitization::new)),
+    },
+    // Outside of what neutralises results, so that a cut cannot make a tag (MW-TRS-3).
+    Place {
+        name: "tool_output_budget",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            there(ToolOutputBudget::new(
+                &inputs.app.tool_output,
+                files,
+                sandbox,
+            ))
+        },
+        outright: Some(|settings| {
+            let config: ToolOutputConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(ToolOutputBudget::new(&config, None, None))
+        }),
     },
     // Outside of whatever rewrites results, so that nothing from outside gets in after it.
     Place {
@@ -154,6 +186,19 @@ pub const CHAIN: &[Place] = &[
         lead: |inputs| inputs.gate.take().map_or(Ok(None), there),
         outright: None,
     },
+    // Inside of whoever refuses a call: what does not run holds up no other call.
+    Place {
+        name: "read_before_write",
+        lead: |inputs| {
+            let (files, sandbox) = (inputs.thread_files.clone(), inputs.sandbox.clone());
+            match inputs.app.read_before_write.is_enabled() {
+                true => there(ReadBeforeWrite::new(files, sandbox)),
+                false => Ok(None),
+            }
+        },
+        // Without files of its own there is nothing that it could look at.
+        outright: None,
+    },
     // Classifies what the tool itself did, before anything outside changes it.
     Place {
         name: "tool_error_handling",
@@ -180,6 +225,28 @@ pub const CHAIN: &[Place] = &[
                 ..DynamicContextConfig::default()
             };
             there(DynamicContext::new(config, inputs.memory.take(), None))
+        },
+        outright: None,
+    },
+    // Inside of what frames the user's message, and before the policy that goes by the skill it activates (MC-4).
+    Place {
+        name: "skill_activation",
+        lead: |inputs| {
+            let Some(access) = inputs.skills.clone() else {
+                return Ok(None);
+            };
+            let secrets = std::mem::take(&mut inputs.secrets);
+            there(SkillActivation::new(access, secrets))
+        },
+        // The folders of skills are the lead agent's.
+        outright: None,
+    },
+    // Right inside of the activation, and outside of what finds and promotes tools.
+    Place {
+        name: "skill_tool_policy",
+        lead: |inputs| {
+            let access = inputs.skills.take();
+            access.map(SkillToolPolicy::new).map_or(Ok(None), there)
         },
         outright: None,
     },
@@ -364,15 +431,11 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 
 /// Names of middlewares of the reference that this version does not have.
 const NOT_YET: &[&str] = &[
-    "tool_output_budget",
     "thread_data",
     "uploads",
     "sandbox",
     "sandbox_audit",
-    "read_before_write",
     "tool_progress",
-    "skill_activation",
-    "skill_tool_policy",
     "durable_context",
     "memory",
     "view_image",
@@ -400,6 +463,14 @@ pub struct ChainInputs<'a> {
     pub subagent_limits: Option<SubagentLimitConfig>,
     /// The model that makes titles, if one is configured.
     pub title_model: Option<OtherModel>,
+    /// The files of threads on this machine, if there are any.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandbox of the agent's tools, if they have one.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The skills that the agent may activate; `None` where there are no folders of skills.
+    pub skills: Option<SkillAccess>,
+    /// Secrets of the request for its skills.
+    pub secrets: RequestSecrets,
 }
 
 impl<'a> ChainInputs<'a> {
@@ -416,6 +487,10 @@ impl<'a> ChainInputs<'a> {
             summary_models: None,
             subagent_limits: None,
             title_model: None,
+            thread_files: None,
+            sandbox: None,
+            skills: None,
+            secrets: RequestSecrets::default(),
         }
     }
 }
@@ -725,9 +800,9 @@ pub trait Middleware: Send + Sync + 'static {
         Map::new()
     }
 
-    /// Channels that its wrap hooks read, besides `messages`: their values come with each request (`ModelRequest::reads`) and
-    /// each call (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. What nobody names is not
-    /// copied.
+    /// Channels that its wrap hooks read: their values come with each request (`ModelRequest::reads`) and each call
+    /// (`ToolInvocation::reads`), because wrap hooks run while nobody holds the state. `messages` come with calls only, since
+    /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
     }
@@ -763,6 +838,13 @@ pub trait Middleware: Send + Sync + 'static {
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }
+}
+
+/// What the user asked for last, in their words.
+pub(crate) fn asked_for(state: View<'_>) -> Option<String> {
+    let mut newest_first = state.messages().rev();
+    let message = newest_first.find(|message| user_message::is_real(message))?;
+    Some(user_message::original_text(message).into_owned())
 }
 
 /// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).

@@ -187,7 +187,7 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     fn user_text(&self) -> String {
-        original_text(self.user)
+        original_text(self.user).into_owned()
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! When the call that wrote the plan is gone from the thread, as after a summary, a hidden message brings the plan back.
 //! When the agent would end with open items it is sent back to the model, at most twice in a run, with a note that only the
-//! request carries; the answer that it had given stays in the thread (MW-TOD-7).
+//! request carries; the answer that it had given stays in the thread (MW-TOD-7). A run that a guard has stopped is not sent
+//! back, unlike in the reference, where it goes on past the limit.
 //!
 //! Source: DeerFlow `TodoMiddleware` and LangChain's `TodoListMiddleware`, MW-TOD.
 
@@ -23,6 +24,7 @@ use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
+use crate::protocol::run::StopReason;
 use crate::protocol::trust::{SystemText, SystemWriter, escape_into};
 use crate::state::View;
 use crate::state::channels::Channel;
@@ -131,7 +133,7 @@ impl Todo {
             let refused = writes.into_iter().map(refusal).collect();
             return HookOutput::Update(StateUpdate::messages(refused));
         }
-        if has_tool_intent(ai.fields()) || was_cut(ai.fields()) {
+        if has_tool_intent(ai.fields()) || was_cut(ai.fields()) || was_stopped(run) {
             return HookOutput::Continue;
         }
         let Some(todos) = todos(state) else {
@@ -354,6 +356,13 @@ fn plan_calls(message: &Message) -> impl Iterator<Item = &ToolCall> {
     let calls = may_call.then(|| message.fields().tool_calls.iter());
     let calls = calls.into_iter().flatten();
     calls.filter(|call| call.name == WRITE_TODOS)
+}
+
+/// Whether a guard has ended the run: nothing may send it back to the model, which would go on past the limit.
+fn was_stopped(run: &RunFacts) -> bool {
+    use StopReason::{LoopCapped, SafetyCapped, TokenCapped};
+    let reason = run.signals.stop_reason();
+    matches!(reason, Some(LoopCapped | TokenCapped | SafetyCapped))
 }
 
 /// Whether a message shows the plan to the model: a call that wrote it, or the reminder in place of one.

@@ -12,13 +12,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::input_sanitization::neutralize_blocks;
+use super::tool_contents::rewrite_contents;
 use super::{Hooks, Middleware, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::prompt::sanitize::neutralize;
-use crate::protocol::message::{Kind, Message};
-use crate::state::channels::Channel;
-use crate::state::update::{StateUpdate, Write};
 
 /// Tools that answer with pages of others, wherever they come from.
 const WEB_TOOLS: &[&str] = &["web_fetch", "web_search", "image_search", "web_capture"];
@@ -80,9 +78,11 @@ impl Middleware for ToolResultSanitization {
             let mut outcome = next.run(invocation).await;
             match &mut outcome {
                 ToolOutcome::Answer(answer) => {
-                    neutralize_content(&mut answer.content);
+                    if let Some(clean) = neutralized(&answer.content) {
+                        answer.content = clean;
+                    }
                     if let Some(update) = &mut answer.update {
-                        neutralize_update(update);
+                        rewrite_contents(update, &mut neutralized);
                     }
                 }
                 ToolOutcome::Failed(text) => neutralize_text(text),
@@ -98,75 +98,17 @@ fn neutralize_text(text: &mut String) {
     }
 }
 
-/// A string, or the texts of a list; whether anything changed.
-fn neutralize_content(content: &mut Value) -> bool {
+/// What becomes of a string, or of the texts of a list; `None` when nothing does.
+fn neutralized(content: &Value) -> Option<Value> {
     match content {
         Value::String(text) => match neutralize(text) {
-            Cow::Owned(clean) => {
-                *text = clean;
-                true
-            }
-            Cow::Borrowed(_) => false,
+            Cow::Owned(clean) => Some(Value::String(clean)),
+            Cow::Borrowed(_) => None,
         },
-        Value::Array(blocks) => neutralize_blocks(blocks),
-        _ => false,
-    }
-}
-
-/// The tool messages that an update writes; other writes stay.
-fn neutralize_update(update: &mut StateUpdate) {
-    for (channel, write) in &mut update.writes {
-        if *channel != Channel::Messages {
-            continue;
+        Value::Array(blocks) => {
+            let mut blocks = blocks.clone();
+            neutralize_blocks(&mut blocks).then_some(Value::Array(blocks))
         }
-        match write {
-            Write::Messages(messages) => {
-                for message in messages
-                    .iter_mut()
-                    .filter(|message| message.kind() == Kind::Tool)
-                {
-                    let mut content = message.fields().content.clone();
-                    if neutralize_content(&mut content) {
-                        let mut fields = message.fields().clone();
-                        fields.content = content;
-                        *message = Message::new(fields);
-                    }
-                }
-            }
-            Write::Value(Value::Array(messages)) | Write::Overwrite(Value::Array(messages)) => {
-                messages.iter_mut().for_each(neutralize_loose);
-            }
-            Write::Value(message) | Write::Overwrite(message) => neutralize_loose(message),
-        }
-    }
-}
-
-/// A message that was not read yet: by its `type` or `role`, dumped with its members under `data`, or a pair of role and
-/// content.
-fn neutralize_loose(message: &mut Value) {
-    match message {
-        Value::Object(members) => {
-            let is = |name: &str| members.get(name).and_then(Value::as_str) == Some("tool");
-            if !is("type") && !is("role") {
-                return;
-            }
-            if let Some(content) = members.get_mut("content") {
-                neutralize_content(content);
-            }
-            if let Some(content) = members
-                .get_mut("data")
-                .and_then(|data| data.get_mut("content"))
-            {
-                neutralize_content(content);
-            }
-        }
-        Value::Array(pair) => {
-            if let [Value::String(role), content] = pair.as_mut_slice()
-                && role == "tool"
-            {
-                neutralize_content(content);
-            }
-        }
-        _ => {}
+        _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! What the user wrote: the newest message of theirs, and its text before this library changed it.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::message_marks::content_lines;
@@ -52,10 +54,18 @@ fn has_answer(kwargs: &Map<String, Value>) -> bool {
 
 /// The text of a message as the user wrote it (HP-6): `original_user_content` where it was kept, else the content; of a list
 /// its texts, one per line.
-pub(crate) fn original_text(message: &Message) -> String {
+pub(crate) fn original_text(message: &Message) -> Cow<'_, str> {
     let fields = message.fields();
-    if let Some(Value::String(original)) = fields.additional_kwargs.get("original_user_content") {
-        return original.clone();
+    match (
+        fields.additional_kwargs.get("original_user_content"),
+        &fields.content,
+    ) {
+        (Some(Value::String(text)), _) | (_, Value::String(text)) => Cow::Borrowed(text),
+        (_, content) => Cow::Owned(content_lines(content)),
     }
-    content_lines(&fields.content)
+}
+
+/// The place of the newest message that the user wrote and sees. Looks from the end backwards.
+pub(crate) fn newest_real(messages: &[Message]) -> Option<usize> {
+    messages.iter().rposition(is_real)
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::BoxFuture;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::time::Timestamp;
 
 /// What the host is asked for.
@@ -105,8 +106,11 @@ pub struct RunFacts {
     pub thread_id: Arc<str>,
     /// Run options by key.
     pub configurable: Map<String, Value>,
-    /// Facts about the request.
+    /// Facts about the request, without its secrets and without members whose names begin with `__` (RC-6).
     pub context: Map<String, Value>,
+    /// The member `secrets` of the request's context; `None` when it has none. Skills get theirs by
+    /// [`ActiveSkills::secrets`](super::active_skills::ActiveSkills::secrets).
+    pub secrets: Option<RequestSecrets>,
     /// When the run began.
     pub started_at: Timestamp,
     /// What else the run is told.

@@ -1,5 +1,6 @@
 //! Traits to the outside, and the values that pass through them. Adapters implement them; only the runtime calls them.
 
+pub mod active_skills;
 pub mod agents;
 pub mod authorization;
 pub mod checkpoint;

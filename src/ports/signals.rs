@@ -1,19 +1,37 @@
-//! What the parts of an agent tell a run besides what they write to its thread.
+//! What the parts of an agent tell a run, and each other within it, besides what they write to its thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Map, Value};
+
+use super::active_skills::ActiveSkills;
 use crate::protocol::error::Error;
 use crate::protocol::run::StopReason;
 use crate::protocol::warning::{Warning, Warnings};
 
-/// Signals of one run: why it stopped early, why its model did not answer, and warnings on their way to the host.
+/// Something that a middleware did and that is worth a record, on its way to the host. It holds no secrets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditRecord {
+    /// What it is about: at most 21 characters (JRN-3a).
+    pub tag: &'static str,
+    /// What was done.
+    pub action: &'static str,
+    /// The facts.
+    pub changes: Map<String, Value>,
+}
+
+/// Signals of one run: why it stopped early, why its model did not answer, warnings and records on their way to the host, and
+/// what it has active of skills.
 #[derive(Debug, Default)]
 pub struct RunSignals {
     stop_reason: Mutex<Option<StopReason>>,
     failure: Mutex<Option<Error>>,
     has_warnings: AtomicBool,
     warnings: Mutex<Warnings>,
+    has_records: AtomicBool,
+    records: Mutex<Vec<AuditRecord>>,
+    skills: ActiveSkills,
 }
 
 impl RunSignals {
@@ -59,6 +77,25 @@ impl RunSignals {
     pub fn take_warnings(&self) -> Option<Warnings> {
         let some = self.has_warnings.swap(false, Ordering::AcqRel);
         some.then(|| std::mem::take(&mut *locked(&self.warnings)))
+    }
+
+    /// Keeps a record for the host.
+    pub fn record(&self, record: AuditRecord) {
+        locked(&self.records).push(record);
+        self.has_records.store(true, Ordering::Release);
+    }
+
+    /// The records since the last call, for the driver.
+    pub fn take_records(&self) -> Vec<AuditRecord> {
+        match self.has_records.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut *locked(&self.records)),
+            false => Vec::new(),
+        }
+    }
+
+    /// What the run has active of skills.
+    pub fn skills(&self) -> &ActiveSkills {
+        &self.skills
     }
 }
 

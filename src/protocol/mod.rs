@@ -23,6 +23,7 @@ pub mod model_entry;
 pub mod model_failure;
 pub mod named_model;
 pub mod number_text;
+pub mod request_secrets;
 pub mod run;
 pub mod runtime_op;
 pub mod scan;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::config::check_recursion_limit;
 use super::error::{Error, ErrorCode};
+use super::request_secrets::RequestSecrets;
 
 /// Longest thread or run id, in bytes.
 pub const MAX_ID_BYTES: usize = 255;
@@ -106,7 +107,8 @@ pub struct RunRequest {
     /// Run options by key, for middleware.
     #[serde(default)]
     pub configurable: Map<String, Value>,
-    /// Facts about the request, for middleware.
+    /// Facts about the request, for middleware. Members whose names begin with `__` are nobody's and are dropped. `secrets`, an
+    /// object of texts, are secrets for skills: they are kept out of what parts of the agent, events and stores are shown.
     #[serde(default)]
     pub context: Map<String, Value>,
     /// Which events the run sends besides control events. Default `["messages","updates"]`.
@@ -128,6 +130,16 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// Takes the secrets out of the context, and with them what a caller may not say: members that begin with `__` (RC-6, CTX-4).
+    ///
+    /// # Errors
+    /// `WrongType` at the member at fault, without its value.
+    pub fn take_secrets(&mut self) -> Result<Option<RequestSecrets>, Error> {
+        self.context.retain(|name, _| !name.starts_with("__"));
+        self.configurable.retain(|name, _| !name.starts_with("__"));
+        RequestSecrets::take(&mut self.context).map_err(|error| error.below("/context"))
+    }
+
     /// Checks bounds, and refuses what this version does not have.
     ///
     /// # Errors

@@ -33,6 +33,13 @@ pub enum Warning {
     SkillSkipped,
     /// A skill is there, but something in its files is passed over: a secret's name, a state (SKL-6, SKL-7).
     SkillFlawed,
+    /// A custom agent's list of skills names one that there is not.
+    SkillUnknown,
+    /// The skills could not be looked up while an agent ran; none is activated, no secrets are bound, and tools are restricted
+    /// where skills are active (MW-SKA-6, MW-STP-2).
+    SkillsUnreadable,
+    /// An active skill needs secrets that the request did not bring (MW-SKA-6).
+    SkillSecretsMissing,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
     /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
@@ -45,6 +52,8 @@ pub enum Warning {
     SummaryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
+    /// The output of a tool was too long, and could not be written to a file; it was cut, or stayed as it is (MW-TOB-3).
+    OutputNotStored,
     /// A model failed so often that it is not asked for a while (MW-LLM-6).
     CircuitOpened,
     /// An agent's configuration says how many model calls may run at once, and the runtime goes by another number since before
@@ -71,12 +80,16 @@ impl Warning {
             Warning::ContextWins => "context_wins",
             Warning::SkillSkipped => "skill_skipped",
             Warning::SkillFlawed => "skill_flawed",
+            Warning::SkillUnknown => "skill_unknown",
+            Warning::SkillsUnreadable => "skills_unreadable",
+            Warning::SkillSecretsMissing => "skill_secrets_missing",
             Warning::AgentUnreadable => "agent_unreadable",
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
+            Warning::OutputNotStored => "output_not_stored",
             Warning::CircuitOpened => "circuit_opened",
             Warning::ConcurrencyFixed => "concurrency_fixed",
         }

@@ -13,6 +13,7 @@ use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
 use crate::ports::host::HostCall;
 use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
+use crate::ports::signals::AuditRecord;
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
 use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
@@ -191,6 +192,14 @@ impl RunEvents {
                 });
             }
         }
+    }
+
+    /// `middleware`: a middleware did something that is worth a record.
+    pub fn middleware(&self, record: &AuditRecord) {
+        self.json("middleware", Weight::Control, || {
+            json!({"tag": record.tag, "action": record.action, "changes": record.changes})
+                .to_string()
+        });
     }
 
     /// `usage`: tokens of one reply, and of the run so far.

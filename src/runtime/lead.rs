@@ -13,7 +13,7 @@ use super::sync::lock;
 use crate::adapters::agents_dir::AgentsDir;
 use crate::adapters::host_tool::HostTool;
 use crate::adapters::offload::Offload;
-use crate::adapters::skills_dir::{SkillSettings, SkillsDir};
+use crate::adapters::skills_dir::{SkillSettings, SkillsDir, UserSkills};
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::authorization::access_of_request;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
@@ -55,8 +55,9 @@ pub struct LeadScope {
     configured: Vec<ConfiguredTool>,
     /// Tools of the configuration that are not there.
     absent: Warnings,
-    skills: SkillsDir,
+    skills: Arc<SkillsDir>,
     skill_settings: Arc<SkillSettings>,
+    offload: Offload,
     agents: Option<Arc<dyn AgentStore>>,
     policies: MemoryPolicies,
     model_names: Arc<[String]>,
@@ -98,7 +99,8 @@ impl LeadScope {
         LeadScope {
             configured,
             absent,
-            skills: SkillsDir::new(),
+            skills: Arc::new(SkillsDir::new()),
+            offload,
             skill_settings: Arc::new(SkillSettings {
                 path: app.skills.path.as_ref().map(PathBuf::from),
                 home,
@@ -262,6 +264,12 @@ impl Runtime {
             model: &model,
             access,
             catalog: loaded.catalog.clone(),
+            library: Arc::new(UserSkills::new(
+                scope.skills.clone(),
+                scope.skill_settings.clone(),
+                Some(user.as_str().to_owned()),
+                scope.offload,
+            )),
             configured: &configured,
             self_tool: self_tool(scope, &options, &user),
             title_model: self.title_model(scope)?,

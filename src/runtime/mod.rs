@@ -377,6 +377,7 @@ impl Runtime {
         }
         let mut request: RunRequest = from_text(json)?;
         request.validate()?;
+        let secrets = request.take_secrets()?;
         let input = match request.input.take() {
             None | Some(Value::Null) => None,
             Some(input) => Some(checked_input(input)?),
@@ -432,6 +433,7 @@ impl Runtime {
             ids: self.0.services.ids.clone(),
             request,
             input,
+            secrets,
         };
         let ending = Ending {
             inner: self.0.clone(),

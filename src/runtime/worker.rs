@@ -29,6 +29,7 @@ use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
 use crate::protocol::message::Kind;
+use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::protocol::warning::Warning;
 use crate::state::Overlay;
@@ -54,6 +55,8 @@ pub struct RunTask {
     pub request: RunRequest,
     /// The decoded input.
     pub input: Option<StateUpdate>,
+    /// What the request's context held as `secrets`.
+    pub secrets: Option<RequestSecrets>,
 }
 
 impl RunTask {
@@ -96,6 +99,7 @@ impl RunTask {
                 thread_id: self.shared.thread_id.clone(),
                 configurable: self.request.configurable.clone(),
                 context: self.request.context.clone(),
+                secrets: self.secrets.clone(),
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
             }),
@@ -130,6 +134,9 @@ impl RunTask {
                 for (warning, message) in warnings.iter() {
                     self.events.warn(warning, || message.to_owned());
                 }
+            }
+            for record in self.shared.signals.take_records() {
+                self.events.middleware(&record);
             }
             match step {
                 Step::CallModel(call) => self.call_model(&mut machine, *call).await,

@@ -2,6 +2,7 @@
 
 pub mod catalog;
 pub mod describe;
+pub mod library;
 pub mod parse;
 pub mod policy;
 pub mod scope;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::validate::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS};
 use super::{AllowedTools, Category, RequiredSecret, Skill};
 use crate::protocol::yaml::from_yaml;
 
@@ -42,6 +43,9 @@ pub fn description(content: &str) -> Option<String> {
 
 /// Reads the text of a SKILL.md. `location` is its path as the agent sees it.
 ///
+/// Names and descriptions stand in every prompt, so both are bounded as DeerFlow bounds them where skills are installed: a
+/// description counts up to [`MAX_DESCRIPTION_CHARS`], and a longer name than [`MAX_NAME_CHARS`] is none.
+///
 /// # Errors
 /// Why the file makes no skill, in words that follow its path: no front matter, no YAML, no name or description, malformed
 /// `allowed-tools` or `required-secrets`.
@@ -50,8 +54,8 @@ pub fn parse(content: Arc<str>, category: Category, location: &str) -> Result<Pa
     let front = members(front)?;
     let mut flaws = Vec::new();
     let skill = Skill {
-        name: category.text(text(&front, "name")?),
-        description: category.text(text(&front, "description")?),
+        name: category.text(name(&front)?),
+        description: category.text(bounded_description(&front, &mut flaws)?),
         category,
         allowed_tools: allowed_tools(front.get("allowed-tools"))?,
         required_secrets: required_secrets(front.get("required-secrets"), &mut flaws)?,
@@ -115,6 +119,31 @@ fn text(front: &Map<String, Value>, key: &str) -> Result<String, String> {
             kind(other)
         )),
     }
+}
+
+fn name(front: &Map<String, Value>) -> Result<String, String> {
+    let name = text(front, "name")?;
+    match name.chars().count() {
+        count if count > MAX_NAME_CHARS => Err(format!(
+            "'name' has {count} characters where at most {MAX_NAME_CHARS} are expected"
+        )),
+        _ => Ok(name),
+    }
+}
+
+fn bounded_description(
+    front: &Map<String, Value>,
+    flaws: &mut Vec<String>,
+) -> Result<String, String> {
+    let mut description = text(front, "description")?;
+    if let Some((end, _)) = description.char_indices().nth(MAX_DESCRIPTION_CHARS) {
+        let count = description.chars().count();
+        flaws.push(format!(
+            "'description' has {count} characters; what is beyond the first {MAX_DESCRIPTION_CHARS} is passed over"
+        ));
+        description.truncate(description[..end].trim_end().len());
+    }
+    Ok(description)
 }
 
 /// Absent and null say nothing; an empty list allows no tool (SKL-5).
@@ -396,6 +425,31 @@ mod tests {
                 expected
             );
         }
+    }
+
+    /// SKL-4: both stand in every prompt.
+    #[test]
+    fn names_and_descriptions_are_bounded() {
+        let described = |text: &str| {
+            let parsed = read(&format!("name: a\ndescription: {text}")).expect("a skill");
+            (parsed.skill.description.expose().to_owned(), parsed.flaws)
+        };
+        let most = "é".repeat(MAX_DESCRIPTION_CHARS);
+        assert_eq!(described(&most), (most.clone(), Vec::new()));
+        let (text, flaws) = described(&"é".repeat(400_000));
+        assert_eq!(text, most);
+        assert_eq!(
+            flaws,
+            ["'description' has 400000 characters; what is beyond the first 1024 is passed over"]
+        );
+        let (text, _) = described(&format!("{} {}", "x".repeat(1023), "y".repeat(99)));
+        assert_eq!(text, "x".repeat(1023), "no blank at the end");
+        let named = |count| read(&format!("name: {}\ndescription: b", "é".repeat(count)));
+        assert!(named(64).is_ok());
+        assert_eq!(
+            named(65).expect_err("no skill"),
+            "'name' has 65 characters where at most 64 are expected"
+        );
     }
 
     #[test]

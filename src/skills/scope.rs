@@ -17,6 +17,12 @@ impl Scope {
         Scope(names.map(|names| names.iter().cloned().collect()))
     }
 
+    /// The names of the list, sorted; `None` when there is no list.
+    pub fn names(&self) -> Option<impl Iterator<Item = &str>> {
+        let names = self.0.as_ref()?;
+        Some(names.iter().map(String::as_str))
+    }
+
     /// Whether the skill of this name is among them.
     pub fn allows(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|names| names.contains(name))

@@ -6,13 +6,18 @@ use serde_json::Value;
 
 use super::View;
 use super::channels::Channel;
+use super::transcript::Transcript;
+use crate::protocol::message::Message;
 
-/// Values of some channels as they stood when a step began. Empty costs nothing, copying is counting a reference.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChannelReads(Option<Arc<[(Channel, Value)]>>);
+/// Values of some channels as they stood when a step began. Empty costs nothing, copying is counting references.
+#[derive(Clone, Debug, Default)]
+pub struct ChannelReads {
+    values: Option<Arc<[(Channel, Value)]>>,
+    messages: Option<Arc<Transcript>>,
+}
 
 impl ChannelReads {
-    /// The values of `channels` in `view`; those that are missing stay away. O(values).
+    /// The values of `channels` in `view`, besides `messages`; those that are missing stay away. O(values).
     pub fn of(view: &View<'_>, channels: &[Channel]) -> Self {
         channels
             .iter()
@@ -20,18 +25,41 @@ impl ChannelReads {
             .collect()
     }
 
-    /// The value of a channel; `None` when it is missing, or was not asked for.
+    /// The same with the messages, if they are among `channels`: see [`View::transcript`] for what they cost.
+    pub fn with_messages(view: &View<'_>, channels: &[Channel]) -> Self {
+        let wanted = channels.contains(&Channel::Messages);
+        ChannelReads {
+            messages: wanted.then(|| view.transcript()),
+            ..ChannelReads::of(view, channels)
+        }
+    }
+
+    /// The value of a channel besides `messages`; `None` when it is missing, or was not asked for.
     pub fn get(&self, channel: Channel) -> Option<&Value> {
-        let values = self.0.as_deref()?;
+        let values = self.values.as_deref()?;
         let found = values.iter().find(|(known, _)| *known == channel);
         found.map(|(_, value)| value)
+    }
+
+    /// The messages in order; none when they were not asked for.
+    pub fn messages(&self) -> &[Message] {
+        self.messages.as_deref().map_or(&[], |messages| messages)
+    }
+}
+
+impl PartialEq for ChannelReads {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values && self.messages() == other.messages()
     }
 }
 
 impl FromIterator<(Channel, Value)> for ChannelReads {
     fn from_iter<I: IntoIterator<Item = (Channel, Value)>>(values: I) -> Self {
         let values: Vec<_> = values.into_iter().collect();
-        ChannelReads((!values.is_empty()).then(|| values.into()))
+        ChannelReads {
+            values: (!values.is_empty()).then(|| values.into()),
+            messages: None,
+        }
     }
 }
 
@@ -61,5 +89,22 @@ mod tests {
             ChannelReads::of(&view, &[Channel::Promoted]),
             ChannelReads::default()
         );
+    }
+
+    #[test]
+    fn messages_come_only_where_they_are_asked_for() {
+        let state = ThreadState::new();
+        let mut overlay = Overlay::new();
+        let update = StateUpdate::decode(json!({"messages": "hi"})).unwrap();
+        let mut ids = SequentialIds::starting_at(1);
+        state.stage(&mut overlay, &[update], &mut ids).unwrap();
+        let view = state.view(&overlay);
+        let asked = [Channel::Goal, Channel::Messages];
+        assert_eq!(ChannelReads::of(&view, &asked), ChannelReads::default());
+        let reads = ChannelReads::with_messages(&view, &asked);
+        assert_eq!(reads.messages().len(), 1);
+        assert_ne!(reads, ChannelReads::default());
+        let reads = ChannelReads::with_messages(&view, &asked[..1]);
+        assert!(reads.messages().is_empty());
     }
 }

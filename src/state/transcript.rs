@@ -1,5 +1,7 @@
 //! The messages that a model may see, kept from turn to turn.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +20,25 @@ pub struct Transcript {
     weighed: Mutex<Weight>,
     /// See [`Transcript::with_other_form`].
     other_form: Mutex<Option<OtherForm>>,
+    /// See [`Transcript::rewritten`].
+    rewritten: Mutex<Option<Rewritten>>,
+}
+
+/// Finds the messages of a transcript that a model is to see in another form.
+pub trait Rewriter: fmt::Debug + Send {
+    /// Looks at the next message of kind ai or tool, each once and in order. `replace` puts another form at its place, or at an
+    /// earlier one; the form is of the same kind, and its calls and their results pair as before.
+    fn look(&mut self, place: usize, message: &Message, replace: &mut dyn FnMut(usize, Message));
+}
+
+/// What a rewriter has made of the first `upto` messages.
+#[derive(Debug)]
+struct Rewritten {
+    key: u64,
+    upto: usize,
+    rewriter: Box<dyn Rewriter>,
+    forms: BTreeMap<usize, Message>,
+    transcript: Option<Arc<Transcript>>,
 }
 
 /// A transcript that is the same but for one message.
@@ -117,7 +138,7 @@ impl Transcript {
         let mut transcript = match kept.take() {
             Some(mut kept) => match Arc::get_mut(&mut kept.transcript) {
                 Some(transcript) => {
-                    transcript.messages[kept.place] = kept.original;
+                    transcript.put(kept.place, kept.original);
                     let known = transcript.messages.len();
                     transcript.extend(self.messages[known..].iter().cloned());
                     kept.transcript
@@ -127,7 +148,7 @@ impl Transcript {
             None => self.copy(),
         };
         if let Some(transcript) = Arc::get_mut(&mut transcript) {
-            transcript.messages[place] = message;
+            transcript.put(place, message);
         }
         *kept = Some(OtherForm {
             transcript: transcript.clone(),
@@ -137,6 +158,86 @@ impl Transcript {
         Some(transcript)
     }
 
+    /// The transcript as a rewriter would have a model see it; `None` when it leaves every message as it is.
+    ///
+    /// `key` is a number of the caller's for what the rewriter does: while it stays the same, the rewriter is kept, and looks
+    /// only at the messages that came since. So is what it made, as in [`Transcript::with_other_form`]: a turn of a long
+    /// thread costs what the turn adds.
+    pub fn rewritten(
+        &self,
+        key: u64,
+        make: impl FnOnce() -> Box<dyn Rewriter>,
+    ) -> Option<Arc<Transcript>> {
+        let mut slot = locked(&self.rewritten);
+        let known = match &mut *slot {
+            Some(known) if known.key == key => known,
+            slot => slot.insert(Rewritten {
+                key,
+                upto: 0,
+                rewriter: make(),
+                forms: BTreeMap::new(),
+                transcript: None,
+            }),
+        };
+        let mut fresh = Vec::new();
+        let places = known.upto..self.messages.len();
+        for (place, message) in places.zip(self.messages.get(known.upto..).unwrap_or_default()) {
+            if matches!(message.kind(), Kind::Ai | Kind::Tool) {
+                known.rewriter.look(place, message, &mut |at, form| {
+                    if at <= place {
+                        fresh.push((at, form));
+                    }
+                });
+            }
+        }
+        known.upto = self.messages.len();
+        known.forms.extend(fresh.iter().cloned());
+        if known.forms.is_empty() {
+            return None;
+        }
+        let kept = known.transcript.take().and_then(|mut kept| {
+            let transcript = Arc::get_mut(&mut kept)?;
+            let length = transcript.messages.len();
+            transcript.extend(self.messages.get(length..)?.iter().cloned());
+            for (place, form) in fresh {
+                transcript.put(place, form);
+            }
+            Some(kept)
+        });
+        let transcript = kept.unwrap_or_else(|| {
+            let mut copy = self.copy();
+            if let Some(transcript) = Arc::get_mut(&mut copy) {
+                for (place, form) in &known.forms {
+                    transcript.messages[*place] = form.clone();
+                }
+            }
+            copy
+        });
+        known.transcript = Some(transcript.clone());
+        Some(transcript)
+    }
+
+    /// Replaces a message, here and in what a rewriter has made of this transcript.
+    fn put(&mut self, place: usize, message: Message) {
+        let slot = self
+            .rewritten
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = slot {
+            if matches!(message.kind(), Kind::Ai | Kind::Tool) && place < known.upto {
+                // The rewriter has seen another one there.
+                *slot = None;
+            } else if let Some(made) = &mut known.transcript {
+                match Arc::get_mut(made) {
+                    Some(made) if place < made.messages.len() => made.put(place, message.clone()),
+                    Some(_) => {}
+                    None => known.transcript = None,
+                }
+            }
+        }
+        self.messages[place] = message;
+    }
+
     fn copy(&self) -> Arc<Transcript> {
         Arc::new(Transcript {
             messages: self.messages.clone(),
@@ -144,6 +245,7 @@ impl Transcript {
             counted: Mutex::new(*locked(&self.counted)),
             weighed: Mutex::default(),
             other_form: Mutex::default(),
+            rewritten: Mutex::default(),
         })
     }
 
@@ -168,6 +270,7 @@ impl From<Vec<Message>> for Transcript {
             sound: Arc::default(),
             counted: Mutex::default(),
             other_form: Mutex::default(),
+            rewritten: Mutex::default(),
             weighed: Mutex::default(),
         }
     }
@@ -265,5 +368,98 @@ mod tests {
         assert!(transcript.with_other_form(5, loud).is_none());
         let last = transcript.with_other_form(0, loud).expect("changes");
         assert_eq!(texts(&last), ["A", "b", "c", "d", ""]);
+    }
+    /// Writes `!` behind texts of tools, and notes at which places it looked; a text `undo` takes the first `!` away.
+    #[derive(Debug, Default)]
+    struct Marking {
+        looked: Arc<Mutex<Vec<usize>>>,
+        first: Option<(usize, Message)>,
+    }
+
+    impl Rewriter for Marking {
+        fn look(
+            &mut self,
+            place: usize,
+            message: &Message,
+            replace: &mut dyn FnMut(usize, Message),
+        ) {
+            locked(&self.looked).push(place);
+            if message.text() == "undo" {
+                if let Some((place, message)) = self.first.take() {
+                    replace(place, message);
+                }
+                return;
+            }
+            if message.kind() == Kind::Tool {
+                let form = Message::new(Fields::new(Kind::Tool, message.text() + "!"));
+                self.first.get_or_insert((place, message.clone()));
+                replace(place, form);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rewriter_looks_at_each_message_once() {
+        let message = |kind, text: &str| Message::new(Fields::new(kind, text));
+        let texts = |transcript: &Transcript| -> Vec<String> {
+            transcript.iter().map(Message::text).collect()
+        };
+        let looked = Arc::new(Mutex::new(Vec::new()));
+        let make = || -> Box<dyn Rewriter> {
+            Box::new(Marking {
+                looked: looked.clone(),
+                first: None,
+            })
+        };
+        let (human, ai, tool) = (Kind::Human, Kind::Ai, Kind::Tool);
+        let mut transcript = Transcript::from(vec![message(human, "a"), message(ai, "b")]);
+        assert!(transcript.rewritten(1, make).is_none());
+        assert!(transcript.rewritten(1, make).is_none());
+        assert_eq!(*locked(&looked), [1]);
+
+        transcript.extend([message(tool, "c"), message(human, "d")]);
+        let made = transcript.rewritten(1, make).expect("changes");
+        assert_eq!(texts(&made), ["a", "b", "c!", "d"]);
+        assert_eq!(texts(&transcript), ["a", "b", "c", "d"]);
+        let at = Arc::as_ptr(&made);
+        made.note_sound(2);
+        assert_eq!(transcript.sound_prefix(), 2, "their turns are the same");
+        drop(made);
+        transcript.extend([message(tool, "e")]);
+        let made = transcript.rewritten(1, make).expect("changes");
+        assert_eq!(
+            (texts(&made).join(""), Arc::as_ptr(&made)),
+            ("abc!de!".to_owned(), at)
+        );
+        assert_eq!(*locked(&looked), [1, 2, 4]);
+
+        // While somebody reads it, it is not touched; and a message may get another form later.
+        transcript.extend([message(ai, "undo")]);
+        let again = transcript.rewritten(1, make).expect("changes");
+        assert_eq!(texts(&made).join(""), "abc!de!");
+        assert_eq!(texts(&again).join(""), "abcde!undo");
+        drop((made, again));
+
+        // What another form of the transcript says is in it, and its messages are not looked at again.
+        let loud =
+            |message: &Message| Some(Message::new(Fields::new(Kind::Human, message.text() + "?")));
+        let framed = transcript.with_other_form(0, loud).expect("changes");
+        assert_eq!(
+            texts(&framed.rewritten(1, make).expect("changes")).join(""),
+            "a?bcde!undo"
+        );
+        drop(framed);
+        locked(&looked).clear();
+        transcript.extend([message(human, "f")]);
+        let framed = transcript.with_other_form(6, loud).expect("changes");
+        assert_eq!(
+            texts(&framed.rewritten(1, make).expect("changes")).join(""),
+            "abcde!undof?"
+        );
+        assert!(locked(&looked).is_empty());
+
+        // Another rewriter begins anew.
+        framed.rewritten(2, make);
+        assert_eq!(*locked(&looked), [1, 2, 4, 5]);
     }
 }

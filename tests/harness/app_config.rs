@@ -131,20 +131,8 @@ fn the_tokens_of_a_subagent_follow_the_nearest_word() {
 fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
     for (value, path) in [
         (
-            json!({"tool_output": {"enabled": true}}),
-            "/tool_output/enabled",
-        ),
-        (
-            json!({"tool_output": {"externalize_min_chars": 5}}),
-            "/tool_output",
-        ),
-        (
             json!({"tool_progress": {"enabled": true}}),
             "/tool_progress/enabled",
-        ),
-        (
-            json!({"read_before_write": {"enabled": true}}),
-            "/read_before_write/enabled",
         ),
         (
             json!({"summarization": {"enabled": true}}),

@@ -22,11 +22,15 @@ mod llm_errors;
 mod llmock;
 mod machine;
 mod model_choice;
+mod output_budget;
 mod prompt;
+mod read_before_write;
 mod retry;
+mod runaway;
 mod runs;
 mod sanitize;
 mod sanitizing;
+mod skill_runs;
 mod summaries;
 
-use support::{host, parts};
+use support::{host, parts, ports};

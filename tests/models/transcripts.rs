@@ -57,7 +57,7 @@ fn content(random: &mut Random) -> Value {
 fn any_message(random: &mut Random) -> Message {
     match random.below(8) {
         0 | 1 => message(Kind::Human, "words"),
-        2 | 3 | 4 => with(Kind::Tool, content(random), |fields| {
+        2..=4 => with(Kind::Tool, content(random), |fields| {
             fields.tool_call_id = id(random).to_owned();
             fields.name = (random.below(2) == 0).then(|| name(random).to_owned());
         }),

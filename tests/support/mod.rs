@@ -11,6 +11,7 @@ pub mod llmock;
 pub mod model;
 pub mod parts;
 pub mod player;
+pub mod ports;
 pub mod random;
 pub mod request_invariant;
 pub mod scenario;

@@ -26,6 +26,11 @@ pub struct Scenario {
     /// Why its answers are not recorded in an expected file; absent: they are.
     #[serde(default)]
     pub unrecorded: Option<String>,
+    /// Files in the folder that `$FILES` stands for in the runtime's configuration: text by path.
+    #[serde(default)]
+    files: IndexMap<String, String>,
+    #[serde(skip)]
+    name: String,
     #[serde(default)]
     runtime: Option<Value>,
     #[serde(default)]
@@ -59,7 +64,10 @@ pub fn all() -> Vec<(String, Scenario)> {
     let read = |name: &String| {
         let file = folder().join(format!("{name}.json"));
         let text = std::fs::read_to_string(file).expect("a scenario");
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
+        let read = serde_json::from_str(&text);
+        let mut scenario: Scenario = read.unwrap_or_else(|error| panic!("{name}: {error}"));
+        scenario.name.clone_from(name);
+        scenario
     };
     names
         .into_iter()
@@ -74,7 +82,13 @@ impl Scenario {
             return Vec::new();
         };
         runtime["testing"]["workers"] = workers.into();
-        let mut lines = vec![line("runtime", &runtime.to_string())];
+        let mut runtime = runtime.to_string();
+        if !self.files.is_empty() {
+            let folder = self.write_files();
+            let folder = Value::from(folder.to_str().expect("UTF-8")).to_string();
+            runtime = runtime.replace("$FILES", folder.trim_matches('"'));
+        }
+        let mut lines = vec![line("runtime", &runtime)];
         for (verb, input) in [
             ("assembly", &self.assembly),
             ("thread", &self.thread),
@@ -87,6 +101,23 @@ impl Scenario {
             );
         }
         lines
+    }
+
+    /// Writes the files, unless they stand there as they should: other tests may be reading them.
+    fn write_files(&self) -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("golden");
+        let folder = folder.join(&self.name);
+        for (path, text) in &self.files {
+            let path = folder.join(path);
+            if std::fs::read_to_string(&path).ok().as_ref() == Some(text) {
+                continue;
+            }
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            let whole = path.with_extension(format!("{:?}", std::thread::current().id()));
+            std::fs::write(&whole, text).expect("a file");
+            std::fs::rename(whole, path).expect("a file");
+        }
+        folder
     }
 
     /// The script for runners of other languages: a runtime without worker threads, so that each prints the same.

@@ -87,11 +87,11 @@ export type AppConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
   /** Where commands and files live. Not available in this version. */
   sandbox?: SandboxConfig | null;
@@ -696,6 +696,7 @@ export type EventObject =
   | MessageDeltaEvent
   | ModelAttemptEvent
   | StreamResetEvent
+  | MiddlewareEvent
   | UsageEvent
   | MessageEvent
   | UpdateEvent
@@ -1117,6 +1118,16 @@ export type MiddlewareConfig = string | {
   name: string;
 };
 
+/** A middleware did something that is worth a record. No secret is ever part of it. */
+export type MiddlewareData = {
+  /** What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come. */
+  tag: string;
+  /** What was done: activate, bind_secrets; more may come. */
+  action: string;
+  /** The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill). */
+  changes: Record<string, unknown>;
+};
+
 /** One middleware of the chain. */
 export type MiddlewareDescriptor = {
   /** Name. */
@@ -1132,6 +1143,20 @@ export type MiddlewareDescriptor = {
    * the fingerprint.
    */
   hooks: string[];
+};
+
+/** A middleware did something that is worth a record. No secret is ever part of it. */
+export type MiddlewareEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  type: "middleware";
+  /** When. */
+  at: string;
+  data: MiddlewareData;
 };
 
 /** A model, told apart by `provider`. */
@@ -2466,7 +2491,10 @@ export type RunRequest = {
   run_id?: string | null;
   /** Run options by key, for middleware. */
   configurable?: Record<string, unknown>;
-  /** Facts about the request, for middleware. */
+  /**
+   * Facts about the request, for middleware. Members whose names begin with `__` are nobody's and are dropped. `secrets`, an
+   * object of texts, are secrets for skills: they are kept out of what parts of the agent, events and stores are shown.
+   */
   context?: Record<string, unknown>;
   /** Which events the run sends besides control events. Default `["messages","updates"]`. */
   stream?: StreamMode[] | null;
@@ -2523,11 +2551,11 @@ export type RuntimeConfig = {
   tool_groups?: ToolGroupConfig[] | null;
   /** Whether tools of MCP servers are kept back until they are searched for. */
   tool_search?: ToolSearchConfig | null;
-  /** What happens to tool results that are too long. Not available in this version. */
+  /** What happens to tool results that are too long. */
   tool_output?: ToolOutputConfig | null;
   /** Stops tools that get nowhere. Not available in this version. */
   tool_progress?: ToolProgressConfig | null;
-  /** Wants a file to be read before it is written. Not available in this version. */
+  /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
   /** Where commands and files live. Not available in this version. */
   sandbox?: SandboxConfig | null;

@@ -15,6 +15,7 @@
 
 mod cache;
 mod file;
+mod library;
 mod scan;
 mod states;
 mod trail;
@@ -29,6 +30,7 @@ use crate::skills::catalog::Catalog;
 
 pub use cache::{MAX_CATALOGS, SkillsDir};
 pub use file::MAX_FILE_BYTES;
+pub use library::UserSkills;
 pub use scan::MAX_TOTAL_BYTES;
 pub use states::STATE_FILES;
 pub use trail::MAX_WARNINGS;

@@ -5,10 +5,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use futures_util::FutureExt;
+
 use super::*;
+use crate::adapters::offload::Offload;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::warning::Warning;
 use crate::skills::Category;
+use crate::skills::library::SkillLibrary;
 use crate::skills::scope::Scope;
 
 /// A folder of its own below the system's temporary one, with `skills` and `home` in it.
@@ -818,4 +822,120 @@ fn an_unchanged_catalogue_costs_a_fraction_of_reading_it() {
         warm[50],
         cold[50]
     );
+}
+
+/// The result of work that is done in place.
+fn ready<T>(work: impl Future<Output = T>) -> T {
+    work.now_or_never().expect("nothing waits")
+}
+
+/// What an agent that runs asks, for the user `u`.
+fn library(tree: &Tree) -> UserSkills {
+    let dir = Arc::new(SkillsDir::new());
+    UserSkills::new(dir, tree.settings(), Some("u".to_owned()), Offload::Inline)
+}
+
+fn read_now(library: &UserSkills, skill: &Arc<crate::skills::Skill>) -> Result<String, String> {
+    let read = ready(library.read(skill.clone()));
+    read.map(|text| text.to_string())
+        .map_err(|error| error.message)
+}
+
+#[test]
+fn a_running_agent_sees_the_skills_of_its_user_as_they_are_now() {
+    let tree = Tree::new();
+    tree.skill("skills/public/group/a", "a");
+    tree.skill("skills/custom/old", "old");
+    tree.skill("home/users/u/skills/integrations/mail", "mail");
+    tree.skill("home/users/other/skills/custom/theirs", "theirs");
+    let library = library(&tree);
+    let loaded = || ready(library.load()).expect("skills");
+    let catalog = loaded();
+    assert_eq!(catalog.skills().len(), 3);
+    for skill in catalog.skills() {
+        let text = read_now(&library, skill).expect("text");
+        assert_eq!(*skill.content, *text, "{}", skill.location.expose());
+    }
+    // Edited, added, switched off, taken away: each shows in the next answer.
+    let a = catalog.get("a").expect("a skill").clone();
+    tree.write("skills/public/group/a/SKILL.md", text("a", "new"));
+    assert_eq!(read_now(&library, &a), Ok(text("a", "new")));
+    assert_eq!(
+        *loaded().get("a").expect("a skill").content,
+        text("a", "new")
+    );
+    tree.skill("home/users/u/skills/custom/own", "own");
+    tree.write(
+        "home/users/u/skills/skill_states.json",
+        r#"{"own": {"enabled": false}}"#,
+    );
+    let own = loaded().get("own").expect("a skill").clone();
+    assert!(!own.enabled);
+    assert_eq!(read_now(&library, &own), Ok(text("own", "")));
+    fs::remove_dir_all(tree.path("skills/public/group")).expect("gone");
+    assert!(loaded().get("a").is_none());
+    assert!(read_now(&library, &a).is_err());
+}
+
+/// What takes the place of a file or folder after it was found is not read.
+#[test]
+fn a_skill_s_file_is_read_where_it_belongs_or_not_at_all() {
+    let secret = text("a", "SECRET");
+    let fresh = || {
+        let tree = Tree::new();
+        tree.skill("home/users/u/skills/custom/a", "a");
+        tree.write("home/users/other/skills/custom/a/SKILL.md", &secret);
+        let library = library(&tree);
+        let skill = ready(library.load()).expect("skills").get("a").cloned();
+        (tree, library, skill.expect("a skill"))
+    };
+    type Swap = fn(&Tree);
+    let swaps: &[(&str, Swap)] = &[
+        ("a link for the file", |tree| {
+            let file = tree.path("home/users/u/skills/custom/a/SKILL.md");
+            fs::remove_file(&file).expect("gone");
+            symlink(tree.path("home/users/other/skills/custom/a/SKILL.md"), file).expect("a link");
+        }),
+        ("a link for the folder", |tree| {
+            let folder = tree.path("home/users/u/skills/custom/a");
+            fs::remove_dir_all(&folder).expect("gone");
+            symlink(tree.path("home/users/other/skills/custom/a"), folder).expect("a link");
+        }),
+        ("a link for the category", |tree| {
+            let folder = tree.path("home/users/u/skills/custom");
+            fs::remove_dir_all(&folder).expect("gone");
+            symlink(tree.path("home/users/other/skills/custom"), folder).expect("a link");
+        }),
+        ("a link for the user", |tree| {
+            let folder = tree.path("home/users/u");
+            fs::remove_dir_all(&folder).expect("gone");
+            symlink(tree.path("home/users/other"), folder).expect("a link");
+        }),
+        ("a pipe", |tree| {
+            let file = tree.path("home/users/u/skills/custom/a/SKILL.md");
+            fs::remove_file(&file).expect("gone");
+            let status = std::process::Command::new("mkfifo").arg(&file).status();
+            assert!(status.expect("mkfifo").success());
+        }),
+        ("a folder", |tree| {
+            let file = tree.path("home/users/u/skills/custom/a/SKILL.md");
+            fs::remove_file(&file).expect("gone");
+            fs::create_dir(&file).expect("a folder");
+        }),
+        ("too much", |tree| {
+            let file = tree.path("home/users/u/skills/custom/a/SKILL.md");
+            fs::write(&file, vec![b'x'; 2 << 20]).expect("a file");
+        }),
+        ("no text", |tree| {
+            let file = tree.path("home/users/u/skills/custom/a/SKILL.md");
+            fs::write(&file, b"---\nname: \xff").expect("a file");
+        }),
+    ];
+    for (what, swap) in swaps {
+        let (tree, library, skill) = fresh();
+        assert!(read_now(&library, &skill).is_ok());
+        swap(&tree);
+        let fault = read_now(&library, &skill).expect_err(what);
+        assert!(!fault.contains("SECRET"), "{what}: {fault}");
+    }
 }

@@ -111,11 +111,11 @@ sections! {
     tool_groups: Vec<ToolGroupConfig>,
     /// Whether tools of MCP servers are kept back until they are searched for.
     tool_search: ToolSearchConfig,
-    /// What happens to tool results that are too long. Not available in this version.
+    /// What happens to tool results that are too long.
     tool_output: ToolOutputConfig,
     /// Stops tools that get nowhere. Not available in this version.
     tool_progress: ToolProgressConfig,
-    /// Wants a file to be read before it is written. Not available in this version.
+    /// Wants a file to be read before it is written.
     read_before_write: ReadBeforeWriteConfig,
     /// Where commands and files live. Not available in this version.
     sandbox: SandboxConfig,
@@ -302,9 +302,7 @@ impl AppConfig {
     /// Refuses what is asked for and not there. A feature that comes to be loses its line here.
     fn check_available(&self) -> Result<(), Error> {
         let features: &[(&str, Asked)] = &[
-            ("tool_output", asked(&self.tool_output)),
             ("tool_progress", asked(&self.tool_progress)),
-            ("read_before_write", asked(&self.read_before_write)),
             ("summarization", asked(&self.summarization)),
             ("guardrails", asked(&self.guardrails)),
         ];

@@ -213,7 +213,11 @@ impl Feature for ToolOutputConfig {
 }
 
 impl ToolOutputConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    /// Checks the name of the directory.
+    ///
+    /// # Errors
+    /// `OutOfRange` at `/storage_subdir`.
+    pub fn validate(&self) -> Result<(), Error> {
         let name = self.storage_subdir.as_str();
         if matches!(name, "" | "." | "..") || name.contains(['/', '\\']) {
             return Err(Error::at(

@@ -86,6 +86,26 @@ pub const EVENT_TYPES: &[EventType] = &[
         data: || object(json!({"message_id": {"type": "string"}}), &[]),
     },
     EventType {
+        name: "middleware",
+        about: "A middleware did something that is worth a record. No secret is ever part of it.",
+        data: || {
+            object(
+                json!({
+                    "tag": {
+                        "description": "What it is about: skill_activation (a skill was activated by a slash), skill_secrets (which secrets active skills may use, by name); more may come.",
+                        "type": "string",
+                    },
+                    "action": {"description": "What was done: activate, bind_secrets; more may come.", "type": "string"},
+                    "changes": {
+                        "description": "The facts. activate: skill_name, category, path, content_hash. bind_secrets: skills, secrets (names), missing (names by skill).",
+                        "type": "object",
+                    },
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
         name: "usage",
         about: "Tokens of one reply and of the run so far.",
         data: || {
