@@ -822,7 +822,8 @@ FAWN_API
 void fawn_run_free(fawn_run run);
 
 /**
- * Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool.
+ * Adds to the answer of a host call before it is finished: text of a model as it comes, progress of a tool. The call of a
+ * middleware takes nothing but its verdict (FAWN_ERR_UNSUPPORTED).
  *
  * `call_id`: from the "host_call" event. `json`, `len`: the part (schema "call_part").
  * FAWN_GONE: the call is over (cancelled, or its deadline passed); stop working on it. `err`: the error object on
@@ -843,7 +844,9 @@ int32_t fawn_call_emit(fawn_runtime runtime,
  * Answers a host call, now or in an hour, from any OS thread.
  *
  * `call_id`: from the "host_call" event. `json`, `len`: `{"ok": ...}` or `{"error": {"message": "..."}}` (schema
- * "call_answer"). `err`: the error object on failure; the call is still open then.
+ * "call_answer"). What stands under "ok" depends on the kind of the call: a tool's answer, a model's reply, or, when you are
+ * asked as a middleware, a verdict (schema "middleware_verdict") on what "args" says (schema "middleware_question"). `err`:
+ * the error object on failure; the call is still open then, so that an answer that does not fit can be mended.
  *
  * FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
  * FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.

@@ -1,4 +1,5 @@
-//! The system calls that std does not offer: the fork flag, the signal mask of the threads we start, how much stack is left.
+//! The system calls that std does not offer: the fork flag, the signal mask of the threads we start, how much stack is left,
+//! files by their name in an open folder.
 //!
 //! Beside `src/ffi` the one file with `unsafe`. Where a platform has no such thing (no fork, no signals) the functions
 //! do nothing.
@@ -197,6 +198,105 @@ pub unsafe fn on_large_stack<T>(f: impl FnOnce() -> T) -> T {
 pub fn start_thread(f: impl FnOnce() + Send + 'static) {
     let builder = std::thread::Builder::new().name("fawn".to_owned());
     drop(with_signals_blocked(|| builder.spawn(f)));
+}
+
+/// Files and folders by their name in a folder that is open already: nothing that is renamed or linked on the way there
+/// meanwhile changes which they are. Names have no `/`, and links are never followed.
+#[cfg(unix)]
+pub mod at {
+    use std::ffi::CStr;
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::{AsRawFd, FromRawFd};
+
+    /// What a name stands for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Facts {
+        /// Whether it is a regular file.
+        pub is_regular: bool,
+        /// Whether it is a link.
+        pub is_link: bool,
+        /// Whether it has other names besides this one.
+        pub has_other_names: bool,
+    }
+
+    /// The answer of a call that gives -1 for an error; again when a signal came.
+    fn checked(mut call: impl FnMut() -> libc::c_int) -> io::Result<libc::c_int> {
+        loop {
+            let answer = call();
+            if answer != -1 {
+                return Ok(answer);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Opens what has this name; `flags` as `open(2)` has them, `mode` for a file that is made. Never waits for the other end of
+    /// a pipe, and makes no terminal the process's own.
+    ///
+    /// # Errors
+    /// Those of the system; a link gives one.
+    pub fn open(dir: &File, name: &CStr, flags: i32, mode: u32) -> io::Result<File> {
+        let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
+        let made = checked(|| {
+            // SAFETY: the descriptor is open while `dir` lives, and the name ends with a NUL.
+            unsafe { libc::openat(dir.as_raw_fd(), name.as_ptr(), flags, mode) }
+        })?;
+        // SAFETY: the call has made this descriptor, and nobody else has it.
+        Ok(unsafe { File::from_raw_fd(made) })
+    }
+
+    /// What has this name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn facts(dir: &File, name: &CStr) -> io::Result<Facts> {
+        let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        checked(|| {
+            // SAFETY: as in `open`; `found` is a place for the answer.
+            unsafe { libc::fstatat(dir.as_raw_fd(), name.as_ptr(), found.as_mut_ptr(), flags) }
+        })?;
+        // SAFETY: on success the call has written it.
+        let found = unsafe { found.assume_init() };
+        let kind = found.st_mode & libc::S_IFMT;
+        Ok(Facts {
+            is_regular: kind == libc::S_IFREG,
+            is_link: kind == libc::S_IFLNK,
+            has_other_names: found.st_nlink > 1,
+        })
+    }
+
+    /// Makes a folder of this name, with the permissions that the process gives to new folders.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn make_dir(dir: &File, name: &CStr) -> io::Result<()> {
+        // SAFETY: as in `open`.
+        checked(|| unsafe { libc::mkdirat(dir.as_raw_fd(), name.as_ptr(), 0o777) }).map(drop)
+    }
+
+    /// Gives the file `from` the name `to`, in place of what had it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn rename(dir: &File, from: &CStr, to: &CStr) -> io::Result<()> {
+        let fd = dir.as_raw_fd();
+        // SAFETY: as in `open`, for both names.
+        checked(|| unsafe { libc::renameat(fd, from.as_ptr(), fd, to.as_ptr()) }).map(drop)
+    }
+
+    /// Takes a file's name away.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn remove(dir: &File, name: &CStr) -> io::Result<()> {
+        // SAFETY: as in `open`.
+        checked(|| unsafe { libc::unlinkat(dir.as_raw_fd(), name.as_ptr(), 0) }).map(drop)
+    }
 }
 
 #[cfg(all(test, unix))]

@@ -1289,6 +1289,13 @@ public:
     [[nodiscard]] static answer error(std::string_view message) {
         return answer(whole{}, "{\"error\":{\"message\":" + json::quote(message) + "}}");
     }
+    /// The verdict of a middleware that changes nothing. Others are `json`, such as `{"verdict":"change","args":{…}}` (schema
+    /// "middleware_verdict").
+    [[nodiscard]] static answer go_on() { return json("{\"verdict\":\"continue\"}"); }
+    /// The verdict of a middleware that refuses.
+    [[nodiscard]] static answer deny(std::string_view reason) {
+        return json("{\"verdict\":\"deny\",\"reason\":" + json::quote(reason) + "}");
+    }
     /// The handler has moved the call away and answers it later.
     [[nodiscard]] static answer later() { return answer(whole{}, std::string()); }
     /// The whole document for fawn_call_finish.
@@ -1337,11 +1344,12 @@ public:
 
     /// Its number within the runtime.
     [[nodiscard]] std::uint64_t id() const noexcept { return says_ ? says_->id : 0; }
-    /// "tool" or "model".
+    /// "tool", "model", "middleware", "sandbox" or "memory"; the latter two go to what `otherwise` names.
     [[nodiscard]] std::string_view kind() const noexcept { return says_ ? says_->kind : std::string_view(); }
-    /// Which tool or model.
+    /// Which tool, model or middleware.
     [[nodiscard]] std::string_view name() const noexcept { return says_ ? says_->name : std::string_view(); }
-    /// The arguments: JSON text of an object. Those of a model: system, messages, tools, tool_choice.
+    /// The arguments: JSON text of an object. Those of a model: system, messages, tools, tool_choice; of a middleware, what it
+    /// is asked about (schema "middleware_question").
     [[nodiscard]] std::string_view args() const noexcept { return says_ ? says_->args : std::string_view(); }
     /// What one argument stands for, as `json::text` has it; empty if there is none.
     [[nodiscard]] std::string arg(std::string_view argument) const { return json::text(json::find(args(), argument)); }
@@ -1449,6 +1457,12 @@ public:
         models_.insert_or_assign(std::move(name), std::move(does));
         return *this;
     }
+    /// Registers a middleware, which answers with a verdict: `answer::go_on()`, `answer::deny(reason)`, or `answer::json`. An
+    /// error counts as none, and then what its configuration says.
+    dispatcher& middleware(std::string name, handler does) {
+        middlewares_.insert_or_assign(std::move(name), std::move(does));
+        return *this;
+    }
     /// Registers what gets the calls that nothing else is registered for.
     dispatcher& otherwise(handler does) {
         otherwise_ = std::move(does);
@@ -1486,10 +1500,11 @@ private:
     using table = std::map<std::string, handler, std::less<>>;
 
     [[nodiscard]] const handler* find(const pending_call& call) const {
-        if (call.kind() == "tool" || call.kind() == "model") {
-            const table& known = call.kind() == "tool" ? tools_ : models_;
-            const auto found = known.find(call.name());
-            if (found != known.end() && found->second) return &found->second;
+        const table* known = call.kind() == "tool" ? &tools_ : call.kind() == "model" ? &models_
+                           : call.kind() == "middleware" ? &middlewares_ : nullptr;
+        if (known != nullptr) {
+            const auto found = known->find(call.name());
+            if (found != known->end() && found->second) return &found->second;
         }
         return otherwise_ ? &otherwise_ : nullptr;
     }
@@ -1517,7 +1532,7 @@ private:
     }
 
     handle<runtime> runtime_;
-    table tools_, models_;
+    table tools_, models_, middlewares_;
     handler otherwise_;
     std::function<void(const pending_call&, const error&)> refused_;
 };

@@ -17,8 +17,9 @@ import (
 
 // funcs are the functions that an assembly's calls go to.
 type funcs struct {
-	tools map[string]HostFunc
-	model HostFunc
+	tools       map[string]HostFunc
+	model       HostFunc
+	middlewares map[string]HostFunc
 }
 
 // of is the function that answers a call; nil if there is none.
@@ -28,6 +29,8 @@ func (f *funcs) of(call *HostCall) HostFunc {
 		return f.tools[call.Name]
 	case "model":
 		return f.model
+	case "middleware":
+		return f.middlewares[call.Name]
 	}
 	return nil // of a later version
 }
@@ -151,7 +154,7 @@ func fail(ctx context.Context, r *Runtime, call *HostCall, failed string) error 
 // approval is the call_answer document for what a function returned. A tool's value is wrapped, so that no value is
 // mistaken for an Answer because it happens to have a member named "content".
 func approval(call *HostCall, value any) (string, error) {
-	if call.Kind != "model" {
+	if call.Kind == "tool" {
 		switch given := value.(type) {
 		case Answer:
 			value = given

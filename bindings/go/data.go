@@ -122,13 +122,14 @@ type Checkpoint struct {
 type HostCall struct {
 	// CallID is what the answer names.
 	CallID uint64 `json:"call_id"`
-	// Kind is "tool" or "model".
+	// Kind is "tool", "model", "middleware", "sandbox" or "memory".
 	Kind string `json:"kind"`
-	// Name is the tool's or the model's.
+	// Name is the tool's, the model's or the middleware's; of a sandbox or a memory, what is to be done.
 	Name string `json:"name"`
-	// Args are the tool's arguments, or the model's request.
+	// Args are the tool's arguments, the model's request, what a middleware is asked about ([MiddlewareQuestion]), or what is
+	// to be done about what.
 	Args json.RawMessage `json:"args"`
-	// ToolCallID is the id that the model gave the call; empty for a model.
+	// ToolCallID is the id that the model gave the tool call that is asked for, or asked about; else empty.
 	ToolCallID string `json:"tool_call_id"`
 	// DeadlineMS is how long the host has, from the event on.
 	DeadlineMS int64 `json:"deadline_ms"`

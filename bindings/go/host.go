@@ -1,4 +1,4 @@
-// What a program does for an agent: its tools, and its model if the program is the model too.
+// What a program does for an agent: its tools, its model if the program is the model too, and its middlewares.
 
 package fawn
 
@@ -11,14 +11,14 @@ import (
 	"fawn/bindings/go/internal/cabi"
 )
 
-// HostFunc is a function of yours that an agent calls: a tool, or the model.
+// HostFunc is a function of yours that an agent calls: a tool, the model, or a middleware.
 //
 // Each call runs on a goroutine of its own and may take as long as it wants. The context has the values of the one that
 // the run was started with; it ends when the answer is of no use any more: the call's deadline has passed, or the run was
 // cancelled or ended. The arguments are JSON and must not be changed.
 //
 // A tool's answer is what the model reads: text, a list of content blocks, anything that can become JSON, or an [Answer]. A
-// model's answer is text or a [Reply]. An error is told to the model, as is a panic; the program goes on. What a function
+// model's answer is text or a [Reply], a middleware's a [Verdict]. An error is told to the model, as is a panic; the program goes on. What a function
 // answers after its context has ended is kept if it did its work and the library can still take it; its errors are not.
 type HostFunc func(ctx context.Context, args json.RawMessage) (any, error)
 
@@ -34,7 +34,7 @@ func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFu
 	}
 }
 
-// Host is something that a program brings into an assembly: a [Tool] or a [Model].
+// Host is something that a program brings into an assembly: a [Tool], a [Model] or a [Middleware].
 type Host interface {
 	addTo(c *composition) error
 }

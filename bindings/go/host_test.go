@@ -377,3 +377,38 @@ func TestComposing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A middleware of the host decides about tool calls; an error of its function is no verdict.
+func TestMiddleware(t *testing.T) {
+	inBothModes(t, func(t *testing.T, rt *fawn.Runtime) {
+		decide := func(_ context.Context, q fawn.MiddlewareQuestion) (any, error) {
+			if q.Hook != "wrap_tool_call" || q.Phase != "before" || q.ThreadID == "" || q.Call.ID == "" {
+				t.Errorf("%+v", q)
+			}
+			switch q.Call.Name {
+			case "deny":
+				return fawn.Deny("not this one"), nil
+			case "change":
+				return fawn.Verdict{Verdict: "change", Result: "from the host"}, nil
+			case "fail":
+				return nil, errors.New("lost")
+			}
+			return fawn.GoOn, nil
+		}
+		ran := func(context.Context, json.RawMessage) (any, error) { return "ran", nil }
+		gate := fawn.Middleware{
+			Name: "approval", Hooks: []string{"wrap_tool_call"}, OnTimeout: "deny", Timeout: time.Minute, Func: fawn.Typed(decide),
+		}
+		for name, want := range map[string]string{
+			"go": "ran", "deny": "not this one", "change": "from the host", "fail": "could not decide",
+		} {
+			agent := newAgent(t, rt, scripted(calls(name, fawn.Object{}), says("done")), tool(name, ran), gate)
+			thread := newThread(t, rt)
+			must(agent.Run(t.Context(), thread, fawn.Ask("go")))
+			messages := must(thread.Messages(t.Context(), -1))
+			if len(messages) != 4 || !strings.Contains(messages[2].Text(), want) {
+				t.Errorf("%s: %+v", name, messages)
+			}
+		}
+	})
+}

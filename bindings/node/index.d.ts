@@ -10,7 +10,10 @@ import type {
   DescriptorPair,
   ErrorObject,
   EventObject,
+  HostMiddlewareConfig,
   HostToolConfig,
+  MiddlewareQuestion,
+  MiddlewareVerdict,
   ModelConfig,
   NamedModel,
   QueueConfig,
@@ -51,7 +54,7 @@ export interface CallContext {
    */
   readonly emit: (part: unknown) => Promise<boolean>;
   readonly kind: string;
-  /** The tool or the model. */
+  /** The tool, the model or the middleware. */
   readonly name: string;
   readonly callId: number;
   /** The model's id of a tool call. */
@@ -82,6 +85,24 @@ export type ModelFunction = (
   context: CallContext,
 ) => unknown;
 
+/**
+ * A middleware of the host. It gets where in the run it is asked, and about what, and returns its verdict, such as
+ * `{ verdict: 'continue' }` or `{ verdict: 'deny', reason }`. What it throws counts as no answer: then `on_timeout` says what follows.
+ */
+export type MiddlewareFunction = (question: MiddlewareQuestion, context: CallContext) => MiddlewareVerdict | Promise<MiddlewareVerdict>;
+
+/** A middleware of a chain: by name, with settings, or one of the host with the function that decides. */
+export type Middleware =
+  | string
+  | {
+      name: string;
+      host?: HostMiddlewareConfig;
+      execute?: MiddlewareFunction;
+      after?: string | null;
+      before?: string | null;
+      [setting: string]: unknown;
+    };
+
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
@@ -93,9 +114,11 @@ type WithExecute<Model> = Model extends unknown
   : never;
 
 /** An assembly's configuration; functions of the host may stand beside what they answer. */
-export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model'> & {
+export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model' | 'middleware' | 'extra_middleware'> & {
   model: string | WithExecute<ModelConfig>;
   tools?: Tool[];
+  middleware?: Middleware[] | null;
+  extra_middleware?: Middleware[];
 };
 
 /** A runtime's configuration; host models may have their functions. */
@@ -104,6 +127,8 @@ export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithE
 /** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
 export interface HostFunctions {
   tools?: Record<string, ToolFunction>;
+  /** Decide for the middlewares of the host. */
+  middleware?: Record<string, MiddlewareFunction>;
   /** Answers for the models of the host that have no function of their own. */
   model?: ModelFunction;
 }

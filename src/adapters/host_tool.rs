@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host_answer::tool_answer;
 use crate::ports::tool::{
-    McpOrigin, McpRouting, Tool, ToolAnswer, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
+    McpOrigin, McpRouting, Tool, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
 };
-use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::{HostToolConfig, McpRoutingMode, McpToolConfig};
-use crate::state::update::StateUpdate;
 
 /// How long the host has unless the configuration says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
@@ -113,7 +111,7 @@ impl Tool for HostTool {
                     }
                 }
                 Ok(HostReply::Answered(value)) => {
-                    return match answer(value) {
+                    return match tool_answer(value) {
                         Ok(answer) => ToolOutcome::Answer(answer),
                         Err(error) => ToolOutcome::Failed(error.message),
                     };
@@ -142,56 +140,5 @@ pub fn check_answer(value: &Value) -> Result<(), Error> {
     if is_plain {
         return Ok(());
     }
-    answer(value.clone()).map(|_| ())
-}
-
-/// Reads `{"content": …, "artifact"?: …, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
-/// content itself.
-fn answer(value: Value) -> Result<ToolAnswer, Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Answer {
-        content: Value,
-        #[serde(default)]
-        artifact: Value,
-        #[serde(default)]
-        update: Option<Value>,
-        #[serde(default)]
-        end_run: bool,
-    }
-    if value.get("content").is_none() {
-        return Ok(ToolAnswer {
-            content: content(value),
-            ..ToolAnswer::default()
-        });
-    }
-    let answer: Answer = from_value(value)?;
-    let update = match answer.update {
-        None => None,
-        Some(update) => Some(StateUpdate::decode(update).map_err(|error| error.below("/update"))?),
-    };
-    Ok(ToolAnswer {
-        content: content(answer.content),
-        artifact: answer.artifact,
-        update,
-        end_run: answer.end_run,
-        ..ToolAnswer::default()
-    })
-}
-
-/// Text and lists of content blocks stay; anything else becomes its JSON text, as a model reads text.
-fn content(value: Value) -> Value {
-    let is_blocks = |items: &Vec<Value>| {
-        items.iter().all(|item| match item {
-            Value::String(_) => true,
-            Value::Object(block) => block.contains_key("type"),
-            _ => false,
-        })
-    };
-    match value {
-        Value::String(text) => Value::String(text),
-        Value::Null => Value::String(String::new()),
-        Value::Array(items) if is_blocks(&items) => Value::Array(items),
-        other => Value::String(other.to_string()),
-    }
+    tool_answer(value.clone()).map(|_| ())
 }

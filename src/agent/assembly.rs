@@ -157,7 +157,7 @@ impl Assembly {
                 .map(|entry| entry.tool.spec().clone())
                 .collect(),
             recursion_limit: recursion_limit.unwrap_or(DEFAULT_RECURSION_LIMIT),
-            needs_host,
+            needs_host: needs_host || middleware.iter().any(|part| part.asks_host()),
             tools: entries,
             by_name,
             hooks,

@@ -172,9 +172,12 @@ fn source(origin: &ToolOrigin) -> String {
 fn middleware_descriptor(part: &dyn Middleware) -> MiddlewareDescriptor {
     MiddlewareDescriptor {
         name: part.name().to_owned(),
-        module: format!("fawn::middleware::{}", part.name()),
+        module: match part.extension() {
+            None => format!("fawn::middleware::{}", part.name()),
+            Some(extension) => format!("fawn::middleware::{extension}_middleware"),
+        },
         policy_parameters: part.policy(),
-        extension: None,
+        extension: part.extension().map(str::to_owned),
         hooks: hook_names(part.hooks()),
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::assembly::Assembly;
 use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
+use super::extras::{extras, insert_extras};
 use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent_scope::SubagentScope;
@@ -21,6 +22,9 @@ use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::Access;
 use crate::ports::memory_policy::MemoryAccess;
+use crate::ports::memory_queue::MemoryQueue;
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
     self, Delegation, Interaction, Mount, PromptInputs, PromptSkills, RenderedPrompt, SkillListing,
@@ -28,7 +32,7 @@ use crate::prompt::{
 };
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::AppConfig;
-use crate::protocol::assembly::BuildLabels;
+use crate::protocol::assembly::{BuildLabels, ExtraMiddleware};
 use crate::protocol::decode::hint;
 use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
 use crate::protocol::error::Error;
@@ -47,6 +51,10 @@ const LEAD: &str = "lead-agent";
 const BOOTSTRAP: &str = "bootstrap";
 /// Which prompt a lead agent is given (AD-6).
 const PROMPT_TEMPLATE: &str = "deerflow-lead-agent-v1";
+
+/// The outermost of what checks a reply when all guards have seen it: the caller's own middleware stands right outside of it, at
+/// the place 30 of DeerFlow's list.
+const INSIDE_EXTRAS: &str = "terminal_response";
 
 /// What a lead agent is made from.
 pub struct LeadInputs<'a> {
@@ -76,6 +84,14 @@ pub struct LeadInputs<'a> {
     pub summary_models: Option<SummaryModels>,
     /// The right to touch memory, if the agent has any.
     pub memory: Option<MemoryAccess>,
+    /// Middleware in addition to the chain's.
+    pub extra_middleware: &'a [ExtraMiddleware],
+    /// The memory that hears what runs say, if there is one.
+    pub memory_queue: Option<Arc<dyn MemoryQueue>>,
+    /// The files of the user's threads, if they are kept on this machine.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandboxes of the user's threads, if there are any.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -129,7 +145,7 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list and of the chain.
+/// Those of the tool list, of the chain and of what is to join it.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
@@ -148,7 +164,16 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         configured: inputs.configured,
         groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
         host_bash: app.sandbox.allow_host_bash,
-        builtins: BuiltinInputs::default(),
+        builtins: BuiltinInputs {
+            // Where a sandbox has its own files, those here are not the ones that tools work on.
+            thread_files: inputs.thread_files.clone().filter(|_| {
+                inputs
+                    .sandbox
+                    .as_ref()
+                    .is_none_or(|it| it.has_host_mounts())
+            }),
+            vision: inputs.model.supports_vision,
+        },
         self_tool: inputs.self_tool,
         webhook: options.is_webhook(),
         non_interactive: options.withholds_clarification(),
@@ -197,6 +222,10 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         gate: list.gate,
         plan_mode: options.is_plan_mode,
         memory: inputs.memory,
+        memory_queue: inputs.memory_queue,
+        thread_files: inputs.thread_files,
+        sandbox: inputs.sandbox,
+        vision: inputs.model.supports_vision,
         summary_models: inputs.summary_models,
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),
@@ -204,14 +233,16 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
             capacity: bounded(app.subagent_runtime.max_running),
         }),
         title_model: inputs.title_model,
-        thread_files: None,
-        sandbox: None,
         skills: Some(SkillAccess {
             library: inputs.library,
             scope,
         }),
         secrets: options.secrets.clone(),
     })?;
+    let middleware = match inputs.extra_middleware {
+        [] => middleware,
+        list => insert_extras(middleware, extras(list)?, INSIDE_EXTRAS)?,
+    };
 
     let agent_name = match (bootstrap, &options.selection.agent_name) {
         (true, _) => BOOTSTRAP,

@@ -13,19 +13,21 @@ use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
 use crate::middleware::{
     EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, error_of_fallback,
-    is_error_fallback,
+    is_error_fallback, with_calls,
 };
 use crate::ports::checkpoint::Source;
 use crate::ports::host::RunContext;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose, Usage};
+use crate::ports::signals::Halt;
 use crate::ports::tool::ToolOutcome;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 use crate::protocol::run::RunStatus;
 use crate::state::delta::StateDelta;
 use crate::state::ids::IdSource;
+use crate::state::messages::allocate_ids;
 use crate::state::reads::ChannelReads;
-use crate::state::update::StateUpdate;
+use crate::state::update::{StateUpdate, Write};
 use crate::state::{Overlay, ThreadState};
 
 /// How a run is to go.
@@ -182,6 +184,28 @@ impl RunMachine {
             error: None,
             cancel_reason: reason,
         };
+        self.stop(partial, finished, end);
+    }
+
+    /// Ends the run because a piece of its work was given up. `finished` as for [`RunMachine::cancel`]: a call without an
+    /// outcome stays open, and a later run makes it.
+    pub fn halt(&mut self, finished: Vec<Option<ToolOutcome>>, halt: Halt) {
+        let end = match halt {
+            Halt::Paused(reason) => End {
+                status: RunStatus::Interrupted,
+                error: None,
+                cancel_reason: Some(reason),
+            },
+            Halt::Failed(error) => End {
+                status: RunStatus::Error,
+                error: Some(error),
+                cancel_reason: None,
+            },
+        };
+        self.stop(None, finished, end);
+    }
+
+    fn stop(&mut self, partial: Option<&ModelReply>, finished: Vec<Option<ToolOutcome>>, end: End) {
         match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::AwaitModel(message_id) => {
                 self.keep_partial(&message_id, partial, PARTIAL_CANCELLED, end);
@@ -198,6 +222,14 @@ impl RunMachine {
                 self.phase = other;
                 self.pending_end.get_or_insert(Box::new(end));
             }
+        }
+    }
+
+    /// The calls whose outcomes are awaited, in order; none at any other time.
+    pub fn awaited_calls(&self) -> &[ToolCall] {
+        match &self.phase {
+            Phase::AwaitTools(calls) => calls,
+            _ => &[],
         }
     }
 
@@ -246,7 +278,13 @@ impl RunMachine {
                 self.phase = Phase::Save(Source::Input, Box::new(entry));
                 Ok(None)
             }
-            Phase::Hooks(hook, position) => self.run_hook(hook, position, state, ids),
+            Phase::Hooks(hook, position) => {
+                let ran = self.run_hook(hook, position, state, ids);
+                if ran.is_err() && hook == Hook::AfterModel {
+                    self.withdraw_calls(PARTIAL_ERROR, state, ids)?;
+                }
+                ran
+            }
             Phase::CallModel => {
                 self.count_step()?;
                 let message_id: Arc<str> = ids.next_id().into();
@@ -268,9 +306,13 @@ impl RunMachine {
                     message_id,
                 }))))
             }
-            Phase::Replied(message_id, response) => {
+            Phase::Replied(message_id, mut response) => {
+                let ends = response.take_end();
                 self.stage_reply(&message_id, *response, state, ids)?;
-                self.phase = Phase::Hooks(Hook::AfterModel, 0);
+                self.phase = match ends {
+                    true => Phase::Save(Source::Loop, Box::new(Phase::Hooks(Hook::AfterAgent, 0))),
+                    false => Phase::Hooks(Hook::AfterModel, 0),
+                };
                 Ok(None)
             }
             Phase::Decide => {
@@ -408,6 +450,16 @@ impl RunMachine {
             HookOutput::Continue => (None, None),
             HookOutput::Update(update) => (Some(update), None),
             HookOutput::Jump(to, update) => (Some(update), Some(to)),
+            HookOutput::Await(_) if self.pending_end.is_some() => {
+                // To ask is to begin something new. What the hooks have not let through is not made by a later run either.
+                if hook == Hook::AfterModel {
+                    self.withdraw_calls(PARTIAL_CANCELLED, state, ids)?;
+                }
+                if let Some(end) = self.pending_end.take() {
+                    self.finish(*end);
+                }
+                return Ok(None);
+            }
             HookOutput::Await(effect) => {
                 self.phase = Phase::Hooks(hook, position);
                 return Ok(Some(Step::Await(effect)));
@@ -417,6 +469,12 @@ impl RunMachine {
             && !update.is_empty()
         {
             update.writer = Some(node().to_string());
+            for (_, write) in &mut update.writes {
+                // Before it is noted, so that the events tell the ids that the thread has.
+                if let Write::Messages(messages) = write {
+                    allocate_ids(messages, ids);
+                }
+            }
             state
                 .stage(&mut self.overlay, std::slice::from_ref(&update), ids)
                 .map_err(failed)?;
@@ -593,6 +651,35 @@ impl RunMachine {
             }
             _ => self.finish(end),
         }
+    }
+
+    /// Takes the open calls out of a reply that the hooks after the model did not let through to the end, so that no run
+    /// makes them unchecked. It counts as one that did not arrive whole: a run without input asks the model again.
+    fn withdraw_calls(
+        &mut self,
+        finish_reason: &str,
+        state: &ThreadState,
+        ids: &mut dyn IdSource,
+    ) -> Result<(), Error> {
+        let open = self.open_calls(state).calls;
+        if open.is_empty() {
+            return Ok(());
+        }
+        let update = {
+            let view = state.view(&self.overlay);
+            let reply = view.messages().rev().find(|m| m.kind() == Kind::Ai);
+            let Some(reply) = reply else { return Ok(()) };
+            let calls = &reply.fields().tool_calls;
+            let answered = calls.iter().filter(|call| !open.contains(call));
+            let mut fields = with_calls(reply, answered.cloned().collect(), None);
+            fields
+                .response_metadata
+                .insert("finish_reason".into(), finish_reason.into());
+            StateUpdate::messages(vec![Message::new(fields)])
+        };
+        state.stage(&mut self.overlay, std::slice::from_ref(&update), ids)?;
+        self.note("model".into(), update);
+        Ok(())
     }
 
     fn note(&mut self, node: Arc<str>, update: StateUpdate) {

@@ -6,6 +6,7 @@ pub mod descriptor;
 pub mod descriptor_diagram;
 pub mod descriptor_diff;
 pub mod direct;
+pub mod extras;
 pub mod lead;
 pub mod machine;
 pub mod model_choice;

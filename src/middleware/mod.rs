@@ -13,10 +13,12 @@ pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod dynamic_context;
 mod hard_stop;
+pub mod host_middleware;
 pub mod input_sanitization;
 pub mod llm_error_handling;
 pub mod loop_detection;
 pub mod mcp_routing;
+pub mod memory;
 mod message_marks;
 pub mod model_length;
 pub mod read_before_write;
@@ -24,6 +26,7 @@ mod remembered;
 mod reply;
 mod request;
 pub mod safety_finish_reason;
+pub mod sandbox;
 pub mod skill_activation;
 pub mod skill_tool_policy;
 #[cfg(test)]
@@ -35,6 +38,7 @@ pub mod terminal_response;
 mod termination;
 #[cfg(test)]
 mod testing;
+pub mod thread_data;
 pub mod title;
 pub mod todo;
 pub mod token_budget;
@@ -45,7 +49,9 @@ pub mod tool_output_budget;
 mod tool_result_class;
 pub mod tool_result_sanitization;
 mod turns;
+pub mod uploads;
 mod user_message;
+pub mod view_image;
 
 use std::sync::Arc;
 
@@ -56,19 +62,23 @@ use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
 use deferred_tool_filter::DeferredToolFilter;
 use dynamic_context::{DynamicContext, DynamicContextConfig};
+use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
 use llm_error_handling::LlmErrorHandling;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
+use memory::Memory;
 use model_length::ModelLength;
 use read_before_write::ReadBeforeWrite;
 use safety_finish_reason::SafetyFinishReason;
+use sandbox::Sandbox as SandboxMiddleware;
 use skill_activation::SkillActivation;
 use skill_tool_policy::SkillToolPolicy;
 use subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use summarization::{Summarization, SummaryModels};
 use system_message_coalescing::SystemMessageCoalescing;
 use terminal_response::TerminalResponse;
+use thread_data::ThreadData;
 use title::Title;
 use todo::Todo;
 use token_budget::TokenBudget;
@@ -76,11 +86,14 @@ use token_usage::TokenUsage;
 use tool_error_handling::{ToolErrorHandling, ToolErrorHandlingConfig};
 use tool_output_budget::ToolOutputBudget;
 use tool_result_sanitization::ToolResultSanitization;
+use uploads::{UploadTools, Uploads};
+use view_image::ViewImage;
 
 use crate::ports::BoxFuture;
 use crate::ports::host::RunContext;
 pub use crate::ports::host::RunFacts;
 use crate::ports::memory_policy::MemoryAccess;
+use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::model::{DynModelProvider, ModelError, ModelReply, ModelRequest, Purpose};
 use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
@@ -103,6 +116,7 @@ use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
 
+pub(crate) use reply::with_calls;
 pub use reply::{error_of_fallback, is_error_fallback};
 
 /// One place in the chain.
@@ -154,6 +168,32 @@ pub const CHAIN: &[Place] = &[
             there(ToolResultSanitization::new(remote))
         },
         outright: Some(|settings| plain(settings, || ToolResultSanitization::new([]))),
+    },
+    // Before whatever reads where a thread's files stand.
+    Place {
+        name: "thread_data",
+        lead: |inputs| there(ThreadData::new(inputs.thread_files.clone(), true)),
+        outright: Some(|settings| plain(settings, || ThreadData::new(None, true))),
+    },
+    // Before whatever injects beside the user's message, which it changes.
+    Place {
+        name: "uploads",
+        lead: |inputs| {
+            let tools = UploadTools::of(inputs.tools);
+            there(Uploads::new(inputs.thread_files.clone(), tools))
+        },
+        outright: Some(|settings| plain(settings, || Uploads::new(None, UploadTools::default()))),
+    },
+    // Outside of whatever may refuse a call or look into a sandbox for it, so that it is there for them.
+    Place {
+        name: "sandbox",
+        lead: |inputs| {
+            let lazy = inputs.app.sandbox.lazy_init.unwrap_or(true);
+            let port = inputs.sandbox.clone();
+            let part = port.map(|port| SandboxMiddleware::new(port, lazy, inputs.tools));
+            part.map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Repairs the transcript that all others leave behind.
     Place {
@@ -224,7 +264,7 @@ pub const CHAIN: &[Place] = &[
                 memory_injection_enabled: inputs.app.memory.injection_enabled,
                 ..DynamicContextConfig::default()
             };
-            there(DynamicContext::new(config, inputs.memory.take(), None))
+            there(DynamicContext::new(config, inputs.memory.clone(), None))
         },
         outright: None,
     },
@@ -295,6 +335,24 @@ pub const CHAIN: &[Place] = &[
             config.validate()?;
             made(Title::new(config, None))
         }),
+    },
+    // At the end of a run, with all that the others have written.
+    Place {
+        name: "memory",
+        lead: |inputs| match (&inputs.memory, &inputs.memory_queue) {
+            (Some(access), Some(queue)) => there(Memory::new(access.clone(), queue.clone())),
+            _ => Ok(None),
+        },
+        outright: None,
+    },
+    // Inside of whatever repairs or counts a transcript: what it adds is of one request.
+    Place {
+        name: "view_image",
+        lead: |inputs| {
+            let files = inputs.thread_files.clone().filter(|_| inputs.vision);
+            files.map(ViewImage::new).map_or(Ok(None), there)
+        },
+        outright: None,
     },
     // Promotes before the filter hides (MC-4).
     Place {
@@ -430,16 +488,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
 }
 
 /// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &[
-    "thread_data",
-    "uploads",
-    "sandbox",
-    "sandbox_audit",
-    "tool_progress",
-    "durable_context",
-    "memory",
-    "view_image",
-];
+const NOT_YET: &[&str] = &["sandbox_audit", "tool_progress", "durable_context"];
 
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {
@@ -457,16 +506,20 @@ pub struct ChainInputs<'a> {
     pub plan_mode: bool,
     /// The right to touch memory, if the agent has any.
     pub memory: Option<MemoryAccess>,
+    /// The memory that hears what runs say, if there is one.
+    pub memory_queue: Option<Arc<dyn MemoryQueue>>,
+    /// The files of the user's threads, if they are kept on this machine.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// The sandboxes of the user's threads, if there are any.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// Whether the model sees images.
+    pub vision: bool,
     /// Who writes summaries, if long threads are summarised.
     pub summary_models: Option<SummaryModels>,
     /// The limits of delegation, if the agent may delegate.
     pub subagent_limits: Option<SubagentLimitConfig>,
     /// The model that makes titles, if one is configured.
     pub title_model: Option<OtherModel>,
-    /// The files of threads on this machine, if there are any.
-    pub thread_files: Option<Arc<dyn ThreadFiles>>,
-    /// The sandbox of the agent's tools, if they have one.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
     /// The skills that the agent may activate; `None` where there are no folders of skills.
     pub skills: Option<SkillAccess>,
     /// Secrets of the request for its skills.
@@ -484,11 +537,13 @@ impl<'a> ChainInputs<'a> {
             gate: None,
             plan_mode: false,
             memory: None,
+            memory_queue: None,
+            thread_files: None,
+            sandbox: None,
+            vision: false,
             summary_models: None,
             subagent_limits: None,
             title_model: None,
-            thread_files: None,
-            sandbox: None,
             skills: None,
             secrets: RequestSecrets::default(),
         }
@@ -519,12 +574,25 @@ fn skill_description(text: &str) -> Option<String> {
     crate::skills::parse::description(text)
 }
 
-/// The middleware that a configuration names.
+/// The middleware that a configuration names, or that the host is.
 ///
 /// # Errors
 /// `UnknownVariant` for a name that none has, `Unsupported` for one of the reference that this version does not have, and
-/// those of its settings.
+/// those of its settings. `Conflict` when one of the host's takes the name of another.
 pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> {
+    if let Some(host) = &config.host {
+        let name = config.name.as_str();
+        if NOT_YET.contains(&name) || CHAIN.iter().any(|place| place.name == name) {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/name",
+                format!("{name:?} is the name of a middleware of this library; give yours another"),
+            ));
+        }
+        return HostMiddleware::new(name, (**host).clone())
+            .map_err(|error| error.below("/host"))
+            .and_then(made);
+    }
     let outright = CHAIN
         .iter()
         .find(|place| place.name == config.name)
@@ -775,6 +843,27 @@ pub struct ModelResponse {
     pub updates: Vec<StateUpdate>,
 }
 
+impl ModelResponse {
+    /// A reply after which the run ends: its calls are dropped, and the hooks after the model are passed by.
+    pub fn ending(reply: ModelReply) -> Self {
+        ModelResponse {
+            reply: ModelReply {
+                tool_calls: Vec::new(),
+                ..reply
+            },
+            updates: vec![StateUpdate::set(Channel::JumpTo, Jump::End.name())],
+        }
+    }
+
+    /// Whether the run ends with this reply; the mark of it is taken out of the updates, as no jump is stored.
+    pub(crate) fn take_end(&mut self) -> bool {
+        let end = StateUpdate::set(Channel::JumpTo, Jump::End.name());
+        let before = self.updates.len();
+        self.updates.retain(|update| *update != end);
+        self.updates.len() != before
+    }
+}
+
 /// The rest of a model call, inside a wrapper. It may be run any number of times.
 pub trait NextModel: Send {
     /// Passes the request on.
@@ -805,6 +894,16 @@ pub trait Middleware: Send + Sync + 'static {
     /// a request has its own. What nobody names is not copied.
     fn reads(&self) -> &[Channel] {
         &[]
+    }
+
+    /// Whether it asks the host, so that a run with it needs a queue.
+    fn asks_host(&self) -> bool {
+        false
+    }
+
+    /// Who brought it, when it is none of this library's.
+    fn extension(&self) -> Option<&'static str> {
+        None
     }
 
     /// Tools that it brings; they are bound after those of the agent (AD-13).

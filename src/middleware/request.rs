@@ -15,6 +15,19 @@ pub(crate) fn note(name: &str, text: String) -> Message {
     Message::new(fields)
 }
 
+/// The transcript with `notes` after all that is there. O(messages).
+pub(crate) fn followed_by(
+    transcript: &Transcript,
+    notes: impl IntoIterator<Item = Message>,
+) -> Arc<Transcript> {
+    let sound = transcript.sound_prefix();
+    let mut messages = transcript.to_vec();
+    messages.extend(notes);
+    let followed = Transcript::from(messages);
+    followed.note_sound(sound);
+    Arc::new(followed)
+}
+
 /// Passes a request on with `note` after all that is there, so that it parts no call from its result. When the call fails,
 /// `undelivered` takes the words back, for whoever outside tries again (against hazard A-1).
 pub(crate) fn run_with_note<'a>(
@@ -23,12 +36,7 @@ pub(crate) fn run_with_note<'a>(
     next: &'a mut dyn NextModel,
     undelivered: impl FnOnce() + Send + 'a,
 ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-    let sound = request.messages.sound_prefix();
-    let mut messages = request.messages.to_vec();
-    messages.push(note);
-    let transcript = Transcript::from(messages);
-    transcript.note_sound(sound);
-    request.messages = Arc::new(transcript);
+    request.messages = followed_by(&request.messages, [note]);
     Box::pin(async move {
         let result = next.run(request).await;
         if result.is_err() {

@@ -11,7 +11,7 @@ use crate::protocol::message::Message;
 use crate::state::ids::SequentialIds;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
-use crate::state::{Overlay, ThreadState};
+use crate::state::{Overlay, ThreadState, View};
 use crate::tools::testing::{ready, run_with};
 
 struct Inside;
@@ -73,6 +73,22 @@ pub(crate) fn passed_on(middleware: &dyn Middleware, request: ModelRequest) -> M
     inside.0.expect("a wrapper that passes on")
 }
 
+/// What `look` makes of a state of these messages and this update.
+pub(crate) fn on_state<T>(
+    messages: Vec<Message>,
+    update: StateUpdate,
+    look: impl FnOnce(View<'_>) -> T,
+) -> T {
+    let state = ThreadState::new();
+    let mut overlay = Overlay::new();
+    let mut ids = SequentialIds::starting_at(1);
+    let writes = [StateUpdate::messages(messages), update];
+    state
+        .stage(&mut overlay, &writes, &mut ids)
+        .expect("a sound state");
+    look(state.view(&overlay))
+}
+
 /// What a hook does on a state of these messages and this update.
 pub(crate) fn hooked(
     middleware: &dyn Middleware,
@@ -81,17 +97,12 @@ pub(crate) fn hooked(
     update: StateUpdate,
     run: &RunFacts,
 ) -> HookOutput {
-    let state = ThreadState::new();
-    let mut overlay = Overlay::new();
-    let mut ids = SequentialIds::starting_at(1);
-    let writes = [StateUpdate::messages(messages), update];
-    state
-        .stage(&mut overlay, &writes, &mut ids)
-        .expect("a sound state");
-    let context = HookContext {
-        state: state.view(&overlay),
-        run,
-        answer: None,
-    };
-    middleware.hook(hook, &context).expect("no error")
+    on_state(messages, update, |state| {
+        let context = HookContext {
+            state,
+            run,
+            answer: None,
+        };
+        middleware.hook(hook, &context).expect("no error")
+    })
 }

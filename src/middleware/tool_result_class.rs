@@ -153,6 +153,11 @@ pub(super) fn of_failure(detail: &str) -> Value {
     error(of_text(detail), "exception")
 }
 
+/// The class of a refusal by a middleware of the host: no failure of the tool's, and the model may try something else.
+pub(super) fn of_denial() -> Value {
+    error(PERMISSION, "host_middleware")
+}
+
 /// The class of what a tool answered. `tool` is its name (MW-TEH-7).
 pub(super) fn of_answer(tool: &str, status: ToolStatus, content: &Value) -> Value {
     let content = content.as_str().unwrap_or_default();

@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::BoxFuture;
+use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
+use crate::protocol::host_middleware::Point;
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::time::Timestamp;
 
@@ -18,6 +20,12 @@ pub enum HostCallKind {
     Tool,
     /// Answer as a model.
     Model,
+    /// Give a verdict as a middleware, at this point of the run.
+    Middleware(Point),
+    /// Be the sandbox; what exactly is the call's name.
+    Sandbox(SandboxOp),
+    /// Take in what is to be remembered.
+    Memory,
 }
 
 impl HostCallKind {
@@ -26,6 +34,9 @@ impl HostCallKind {
         match self {
             HostCallKind::Tool => "tool",
             HostCallKind::Model => "model",
+            HostCallKind::Middleware(_) => "middleware",
+            HostCallKind::Sandbox(_) => "sandbox",
+            HostCallKind::Memory => "memory",
         }
     }
 }
@@ -35,11 +46,11 @@ impl HostCallKind {
 pub struct HostCall {
     /// What for.
     pub kind: HostCallKind,
-    /// Name of the tool or of the model.
+    /// Name of the tool, of the model or of the middleware; else what is to be done.
     pub name: String,
     /// JSON text of the arguments.
     pub args: String,
-    /// The call of the model that this answers, when it is a tool's.
+    /// The call of the model that this answers, or is about.
     pub tool_call_id: Option<String>,
     /// How long the host has.
     pub deadline: Duration,

@@ -6,9 +6,34 @@ use super::BoxFuture;
 use super::host::RunContext;
 use crate::protocol::error::Error;
 
+/// What is asked of a sandbox that is somewhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SandboxOp {
+    /// See [`Sandbox::acquire`].
+    Acquire,
+    /// See [`Sandbox::release`].
+    Release,
+    /// See [`Sandbox::read_file`].
+    ReadFile,
+    /// See [`Sandbox::write_file`].
+    WriteFile,
+}
+
+impl SandboxOp {
+    /// Name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SandboxOp::Acquire => "acquire",
+            SandboxOp::Release => "release",
+            SandboxOp::ReadFile => "read_file",
+            SandboxOp::WriteFile => "write_file",
+        }
+    }
+}
+
 /// Gives threads their sandboxes and reaches into them.
 ///
-/// Paths are the agent's own, below `/mnt/user-data` and what else is mounted for it.
+/// Nothing here waits for ever: an implementation gives up in the end, with an error. Paths are the agent's own, below `/mnt/user-data` and what else is mounted for it.
 pub trait Sandbox: Send + Sync + 'static {
     /// The sandbox of the run's thread, made or woken if need be; the same thread gets the same while it is alive. Its id.
     ///

@@ -6,9 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 
 use super::active_skills::ActiveSkills;
+use super::tool::ToolOutcome;
 use crate::protocol::error::Error;
 use crate::protocol::run::StopReason;
 use crate::protocol::warning::{Warning, Warnings};
+
+/// Why a piece of work was given up, and the run with it: there is no outcome, so that a later run does the work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Halt {
+    /// The run ends interrupted, for this reason.
+    Paused(String),
+    /// The run ends with this error.
+    Failed(Error),
+}
 
 /// Something that a middleware did and that is worth a record, on its way to the host. It holds no secrets.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +31,8 @@ pub struct AuditRecord {
     pub changes: Map<String, Value>,
 }
 
-/// Signals of one run: why it stopped early, why its model did not answer, warnings and records on their way to the host, and
-/// what it has active of skills.
+/// Signals of one run: why it stopped early, why its model did not answer, warnings and records on their way to the host, work
+/// that is given up, and what it has active of skills.
 #[derive(Debug, Default)]
 pub struct RunSignals {
     stop_reason: Mutex<Option<StopReason>>,
@@ -32,6 +42,15 @@ pub struct RunSignals {
     has_records: AtomicBool,
     records: Mutex<Vec<AuditRecord>>,
     skills: ActiveSkills,
+    has_given_up: AtomicBool,
+    given_up: Mutex<GivenUp>,
+}
+
+/// What is known of pieces of work that are given up, or would be by a cancel, by the id of their tool call.
+#[derive(Debug, Default)]
+struct GivenUp {
+    halts: Vec<(String, Halt)>,
+    stand_ins: Vec<(String, ToolOutcome)>,
 }
 
 impl RunSignals {
@@ -71,6 +90,42 @@ impl RunSignals {
     pub fn warn(&self, warning: Warning, message: impl Into<String>) {
         locked(&self.warnings).add(warning, message);
         self.has_warnings.store(true, Ordering::Release);
+    }
+
+    /// Gives up a piece of work: a tool call by its id, or `""` for a model call, a hook, or the run when the work that is
+    /// under way is done. Whoever does the work stays pending then; the driver drops it.
+    pub fn halt(&self, work: &str, halt: Halt) {
+        locked(&self.given_up).halts.push((work.to_owned(), halt));
+        self.has_given_up.store(true, Ordering::Release);
+    }
+
+    /// Why this piece of work was given up, for the driver; `None` while it was not. The first reason counts.
+    pub fn take_halt(&self, work: &str) -> Option<Halt> {
+        if !self.has_given_up.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut given_up = locked(&self.given_up);
+        let place = given_up.halts.iter().position(|(id, _)| id == work)?;
+        Some(given_up.halts.remove(place).1)
+    }
+
+    /// Says what a tool call comes to if the run is cancelled from now on, though the tool has run already: without it the
+    /// tool would run a second time.
+    pub fn stand_in(&self, call_id: &str, outcome: ToolOutcome) {
+        let mut given_up = locked(&self.given_up);
+        given_up.stand_ins.push((call_id.to_owned(), outcome));
+        self.has_given_up.store(true, Ordering::Release);
+    }
+
+    /// Takes back what was said by [`RunSignals::stand_in`].
+    pub fn take_stand_in(&self, call_id: &str) -> Option<ToolOutcome> {
+        if !self.has_given_up.load(Ordering::Acquire) {
+            return None;
+        }
+        let mut given_up = locked(&self.given_up);
+        let stand_ins = &mut given_up.stand_ins;
+        let place = stand_ins.iter().rposition(|(id, _)| id == call_id)?;
+        Some(stand_ins.remove(place).1)
     }
 
     /// The warnings since the last call, for the driver.

@@ -6,8 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::app_config::{AppConfig, AuthorizationLists};
 use super::config::{ModelRef, check_recursion_limit};
-use super::decode::{carry, from_value, wrong_type};
+use super::decode::{carry, from_value, unknown_member, wrong_type};
 use super::error::{Error, ErrorCode};
+use super::host_middleware::HostMiddlewareConfig;
 use super::host_tool::HostToolConfig;
 use super::json::pointer_token;
 use super::trust::OperatorText;
@@ -258,13 +259,15 @@ impl JsonSchema for Feature {
     }
 }
 
-/// A middleware by name, with settings if it takes some.
+/// A middleware by name, with settings if it takes some; or one that the host is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MiddlewareConfig {
     /// Name in the chain.
     pub name: String,
     /// Its settings.
     pub settings: Map<String, Value>,
+    /// What makes it one that the host is, under a name of the host's choice.
+    pub host: Option<Box<HostMiddlewareConfig>>,
 }
 
 impl MiddlewareConfig {
@@ -273,9 +276,17 @@ impl MiddlewareConfig {
             Value::String(name) => Ok(MiddlewareConfig {
                 name,
                 settings: Map::new(),
+                host: None,
             }),
             Value::Object(mut settings) => match settings.shift_remove("name") {
-                Some(Value::String(name)) => Ok(MiddlewareConfig { name, settings }),
+                Some(Value::String(name)) => {
+                    let host = decode_host(&name, &mut settings)?;
+                    Ok(MiddlewareConfig {
+                        name,
+                        settings,
+                        host,
+                    })
+                }
                 Some(other) => Err(wrong_type(&other, "text").below("/name")),
                 None => Err(Error::at(
                     ErrorCode::MissingMember,
@@ -291,6 +302,38 @@ impl MiddlewareConfig {
     }
 }
 
+/// Takes the member `host` out of an entry of a chain; beside it nothing but the name may stand.
+fn decode_host(
+    name: &str,
+    settings: &mut Map<String, Value>,
+) -> Result<Option<Box<HostMiddlewareConfig>>, Error> {
+    let Some(host) = settings.shift_remove("host").filter(|host| !host.is_null()) else {
+        return Ok(None);
+    };
+    settings.retain(|member, _| !member.starts_with("x-"));
+    if let Some(member) = settings.keys().next() {
+        return Err(unknown_member(member, &["name", "host", "after", "before"]));
+    }
+    let fits = (1..=64).contains(&name.len())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if !fits {
+        return Err(Error::at(
+            ErrorCode::OutOfRange,
+            "/name",
+            "the name of a middleware of the host must be 1 to 64 characters of A-Z, a-z, 0-9, _ and -",
+        ));
+    }
+    let decoded = from_value(host).and_then(|config: HostMiddlewareConfig| {
+        config.validate()?;
+        Ok(config)
+    });
+    decoded
+        .map(|config| Some(Box::new(config)))
+        .map_err(|error| error.below("/host"))
+}
+
 impl<'de> Deserialize<'de> for MiddlewareConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         MiddlewareConfig::decode(Value::deserialize(deserializer)?).map_err(|error| carry(&error))
@@ -302,12 +345,17 @@ impl JsonSchema for MiddlewareConfig {
         "MiddlewareConfig".into()
     }
 
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let host = generator.subschema_for::<HostMiddlewareConfig>();
         schemars::json_schema!({
-            "description": "A middleware by name; an object has its settings beside the name.",
+            "description": "A middleware by name; an object has its settings beside the name, or the member host, which makes it one that the host is, under a name of its own.",
             "anyOf": [
                 {"type": "string"},
-                {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+                {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "host": host},
+                    "required": ["name"],
+                },
             ],
         })
     }
@@ -355,15 +403,17 @@ impl JsonSchema for ExtraMiddleware {
         "ExtraMiddleware".into()
     }
 
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let host = generator.subschema_for::<HostMiddlewareConfig>();
         schemars::json_schema!({
-            "description": "A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification.",
+            "description": "A middleware by name; an object has its settings beside the name, or the member host, which makes it one that the host is, and at most one anchor. Without an anchor it stands before the last of a direct agent, which is the clarification, and outside of a lead agent's last checks of a reply.",
             "anyOf": [
                 {"type": "string"},
                 {
                     "type": "object",
                     "properties": {
                         "name": {"type": "string"},
+                        "host": host,
                         "after": {"description": "Right after the middleware of this name.", "type": ["string", "null"]},
                         "before": {"description": "Right before the middleware of this name.", "type": ["string", "null"]},
                     },
@@ -392,6 +442,10 @@ pub struct LeadConfig {
     /// Tools that the host runs for this agent, besides those of the configuration.
     #[serde(default)]
     pub tools: Vec<HostToolConfig>,
+    /// Middleware in addition to the agent's: beside another by `after` or `before`, else after the limits of tokens and loops
+    /// (the place of the caller's own in DeerFlow's list).
+    #[serde(default)]
+    pub extra_middleware: Vec<ExtraMiddleware>,
     /// Sections of the configuration for this agent alone, in place of all of the runtime's (EP-3). References to the
     /// environment are resolved when the agent is assembled.
     #[serde(default)]

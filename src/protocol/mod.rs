@@ -15,6 +15,7 @@ pub mod descriptor;
 pub mod descriptor_diff;
 pub mod environment;
 pub mod error;
+pub mod host_middleware;
 pub mod host_tool;
 pub mod json;
 pub mod message;

@@ -50,10 +50,18 @@ pub enum Warning {
     OriginalContentReplaced,
     /// No model could summarise a thread that has grown long; its history stays as it is (MW-SUM-6).
     SummaryFailed,
+    /// A file that a message names is not there, or its name is none (MW-UPL-1).
+    UploadIgnored,
+    /// The sandbox could not be had, or not be given back.
+    SandboxFailed,
+    /// What a run said could not be handed to the memory (MW-MEM-1).
+    MemoryFailed,
     /// What was to be done before messages leave a thread could not be done; they leave all the same (MW-SUM-8).
     CompactionHookFailed,
     /// The output of a tool was too long, and could not be written to a file; it was cut, or stayed as it is (MW-TOB-3).
     OutputNotStored,
+    /// A middleware of the host gave no verdict; what its `on_timeout` says counts.
+    NoVerdict,
     /// A model failed so often that it is not asked for a while (MW-LLM-6).
     CircuitOpened,
     /// An agent's configuration says how many model calls may run at once, and the runtime goes by another number since before
@@ -88,8 +96,12 @@ impl Warning {
             Warning::SafetyTermination => "safety_termination",
             Warning::OriginalContentReplaced => "original_content_replaced",
             Warning::SummaryFailed => "summary_failed",
+            Warning::UploadIgnored => "upload_ignored",
+            Warning::SandboxFailed => "sandbox_failed",
+            Warning::MemoryFailed => "memory_failed",
             Warning::CompactionHookFailed => "compaction_hook_failed",
             Warning::OutputNotStored => "output_not_stored",
+            Warning::NoVerdict => "no_verdict",
             Warning::CircuitOpened => "circuit_opened",
             Warning::ConcurrencyFixed => "concurrency_fixed",
         }

@@ -92,6 +92,34 @@ struct Given {
     recursion_limit: Option<u32>,
 }
 
+/// Checks that the middlewares of the host among `list`, which stands at `path`, ask about nothing but `tools` and those that
+/// the chain brings.
+///
+/// # Errors
+/// `UnknownVariant` at the name.
+pub(super) fn check_host_tools<'a>(
+    path: &str,
+    list: impl Iterator<Item = &'a MiddlewareConfig>,
+    chain: &'a [Arc<dyn Middleware>],
+    tools: impl Iterator<Item = &'a str>,
+) -> Result<(), Error> {
+    let mut hosts = list
+        .enumerate()
+        .filter_map(|(place, member)| Some((place, member.host.as_ref()?)))
+        .peekable();
+    if hosts.peek().is_none() {
+        return Ok(());
+    }
+    let brought = chain.iter().flat_map(|part| part.tools());
+    let known: Vec<&str> = tools
+        .chain(brought.map(|tool| tool.spec().name.as_str()))
+        .collect();
+    hosts.try_for_each(|(place, host)| {
+        host.check_tools(&known)
+            .map_err(|error| error.below(&format!("{path}/{place}/host")))
+    })
+}
+
 impl Runtime {
     /// `fawn_assembly_new`.
     ///
@@ -108,14 +136,19 @@ impl Runtime {
                     None => direct::given(&[MiddlewareConfig {
                         name: "dangling_tool_call".to_owned(),
                         settings: Map::new(),
+                        host: None,
                     }]),
                 };
+                let middleware = middleware?;
+                let list = config.middleware.as_deref().unwrap_or_default();
+                let tools = config.tools.iter().map(|tool| tool.name.as_str());
+                check_host_tools("/middleware", list.iter(), &middleware, tools)?;
                 self.compose_given(Given {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
                     asks: false,
-                    middleware: middleware?,
+                    middleware,
                     recursion_limit: config.recursion_limit,
                 })
             }
@@ -127,6 +160,15 @@ impl Runtime {
                         .tools
                         .iter()
                         .all(|tool| tool.name != ask_clarification::NAME);
+                let tools = || {
+                    let own = config.tools.iter().map(|tool| tool.name.as_str());
+                    own.chain(asks.then_some(ask_clarification::NAME))
+                };
+                let list = config.middleware.iter().flatten();
+                check_host_tools("/middleware", list, &middleware, tools())?;
+                let list = config.extra_middleware.iter();
+                let list = list.map(|extra| &extra.middleware);
+                check_host_tools("/extra_middleware", list, &middleware, tools())?;
                 self.compose_given(Given {
                     model: config.model,
                     system_prompt: config.system_prompt,

@@ -15,6 +15,8 @@ use super::queue::Queue;
 use super::sync::{Answer, lock};
 use crate::adapters::host_tool::check_answer;
 use crate::adapters::model::host::{check_delta, check_reply};
+use crate::adapters::{host_memory, host_sandbox};
+use crate::middleware::host_middleware::check_verdict;
 use crate::ports::BoxFuture;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
@@ -129,8 +131,18 @@ impl Calls {
         let Some(slot) = self.find(id)? else {
             return Ok(Answer::Gone);
         };
-        if slot.kind == HostCallKind::Model {
-            check_delta(&value)?;
+        match slot.kind {
+            HostCallKind::Model => check_delta(&value)?,
+            HostCallKind::Tool => {}
+            kind => {
+                return Err(Error::new(
+                    ErrorCode::Unsupported,
+                    format!(
+                        "a {} has nothing to emit: its answer comes in one",
+                        kind.name()
+                    ),
+                ));
+            }
         }
         let waker = {
             let mut state = lock(&slot.state);
@@ -167,6 +179,9 @@ impl Calls {
             let checked = match slot.kind {
                 HostCallKind::Model => check_reply(value),
                 HostCallKind::Tool => check_answer(value),
+                HostCallKind::Middleware(point) => check_verdict(point, value),
+                HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
+                HostCallKind::Memory => host_memory::check_answer(value),
             };
             checked.map_err(|error| error.below("/ok"))?;
         }

@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 
 use super::Runtime;
-use super::assembly::Assembly;
+use super::assembly::{Assembly, check_host_tools};
 use super::model_chain::{self, CallPolicy};
 use super::sync::lock;
 use crate::adapters::agents_dir::AgentsDir;
+use crate::adapters::host_memory::HostMemory;
+use crate::adapters::host_sandbox::HostSandbox;
 use crate::adapters::host_tool::HostTool;
 use crate::adapters::offload::Offload;
 use crate::adapters::skills_dir::{SkillSettings, SkillsDir, UserSkills};
+use crate::adapters::thread_files_dir::ThreadFilesDir;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::authorization::access_of_request;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
@@ -22,15 +25,18 @@ use crate::agent::options::{LeadOptions, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
-use crate::middleware::OtherModel;
 use crate::middleware::summarization::SummaryModels;
+use crate::middleware::{Middleware, OtherModel};
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
 use crate::ports::memory_policy::{AgentBinding, MemoryPolicies};
+use crate::ports::memory_queue::MemoryQueue;
 use crate::ports::model::DynModelProvider;
+use crate::ports::sandbox::Sandbox;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolOrigin};
 use crate::protocol::agent_record::{AgentModelSettings, AgentRecord};
-use crate::protocol::app_config::{self, AppConfig, Feature as _};
+use crate::protocol::app_config::{self, AppConfig, Feature as _, SandboxClass};
 use crate::protocol::assembly::LeadConfig;
 use crate::protocol::config::ModelRef;
 use crate::protocol::decode::hint;
@@ -57,8 +63,9 @@ pub struct LeadScope {
     absent: Warnings,
     skills: Arc<SkillsDir>,
     skill_settings: Arc<SkillSettings>,
-    offload: Offload,
     agents: Option<Arc<dyn AgentStore>>,
+    /// Where work on files is done.
+    offload: Offload,
     policies: MemoryPolicies,
     model_names: Arc<[String]>,
     /// Models as agents have asked for them, ready to answer: making a client costs more than all the rest.
@@ -126,6 +133,35 @@ impl LeadScope {
     /// The op `reload_skills`.
     pub fn reload_skills(&self) {
         self.skills.reload();
+    }
+
+    /// The files of a user's threads; none without a `home`.
+    fn thread_files(&self, user: &UserId) -> Option<Arc<dyn ThreadFiles>> {
+        let home = self.app.home.as_ref()?;
+        Some(Arc::new(ThreadFilesDir::new(
+            home,
+            user.clone(),
+            self.offload,
+        )))
+    }
+
+    /// The sandboxes of a user's threads.
+    fn sandbox(&self, user: &UserId) -> Option<Arc<dyn Sandbox>> {
+        let section = &self.app.sandbox;
+        match section.class {
+            SandboxClass::None => None,
+            SandboxClass::Host => Some(Arc::new(HostSandbox::new(
+                user.clone(),
+                section.deadline(),
+                section.thread_data_mounts.unwrap_or(false),
+            ))),
+        }
+    }
+
+    /// The memory that hears what runs say.
+    fn memory_queue(&self) -> Option<Arc<dyn MemoryQueue>> {
+        let tells = self.app.memory.tells_host();
+        tells.then(|| Arc::new(HostMemory) as Arc<dyn MemoryQueue>)
     }
 
     /// The record of a custom agent: the operator's first, then the user's, then the legacy one (CA-3).
@@ -275,14 +311,33 @@ impl Runtime {
             title_model: self.title_model(scope)?,
             summary_models: self.summary_models(scope, &model)?,
             memory: policy.access(),
+            extra_middleware: &config.extra_middleware,
+            memory_queue: scope.memory_queue(),
+            thread_files: scope.thread_files(&user),
+            sandbox: scope.sandbox(&user),
             recursion_limit: limit,
             build: config.build,
         })?;
+        // A tool that this agent is not given is no misspelt one.
+        let elsewhere = configured.iter().map(|configured| &configured.tool);
+        check_host_tools(
+            "/extra_middleware",
+            config
+                .extra_middleware
+                .iter()
+                .map(|extra| &extra.middleware),
+            &lead.middleware,
+            elsewhere
+                .chain(&lead.tools)
+                .map(|tool| tool.spec().name.as_str()),
+        )?;
         warnings.extend(lead.warnings);
         let from_host = |tool: &Arc<dyn DynTool>| {
             matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))
         };
-        let needs_host = model_asks || lead.tools.iter().any(from_host);
+        let asks_host = |part: &Arc<dyn Middleware>| matches!(part.name(), "sandbox" | "memory");
+        let needs_host =
+            model_asks || lead.tools.iter().any(from_host) || lead.middleware.iter().any(asks_host);
         let parts = AssemblyParts {
             model: provider,
             system_prompt: Some(lead.prompt.system),

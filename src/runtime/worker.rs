@@ -1,6 +1,9 @@
 //! One run from start to end: asks the machine for steps and does them.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::StreamExt;
@@ -25,10 +28,11 @@ use crate::ports::model::{
     DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
     Usage,
 };
+use crate::ports::signals::Halt;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
-use crate::protocol::message::Kind;
+use crate::protocol::message::{Kind, ToolCall};
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::protocol::warning::Warning;
@@ -170,7 +174,7 @@ impl RunTask {
             tokio::select! {
                 biased;
                 () = self.shared.cancel.cancelled() => None,
-                result = chain.run(request) => Some(result),
+                result = self.unless_halted("", chain.run(request)) => Some(result),
             }
         };
         match result {
@@ -178,7 +182,8 @@ impl RunTask {
                 let partial = sink.partial();
                 machine.cancel(Some(&partial), Vec::new(), self.shared.cancel_reason());
             }
-            Some(Ok(response)) => {
+            Some(Err(halt)) => machine.halt(Vec::new(), halt),
+            Some(Ok(Ok(response))) => {
                 let usage = response.reply.usage.clone();
                 let invalid = response.reply.invalid_tool_calls.len();
                 if invalid > 0 {
@@ -192,7 +197,7 @@ impl RunTask {
                     self.events.usage(&message_id, &usage, &total);
                 }
             }
-            Some(Err(mut failure)) => {
+            Some(Ok(Err(mut failure))) => {
                 failure
                     .partial
                     .get_or_insert_with(|| Box::new(sink.partial()));
@@ -213,7 +218,10 @@ impl RunTask {
             reads,
         } = open;
         let message_id: Arc<str> = message_id.into();
+        let awaited = machine.awaited_calls();
         let mut outcomes: Vec<Option<ToolOutcome>> = vec![None; calls.len()];
+        // Of the first call that was given up.
+        let mut halt: Option<(usize, Halt)> = None;
         let is_cancelled = {
             let mut running: FuturesUnordered<_> = calls
                 .into_iter()
@@ -228,35 +236,72 @@ impl RunTask {
                         run: context.clone(),
                     };
                     async move {
-                        let guarded = Guarded::new(self.call_tool(invocation)).await;
-                        let outcome = guarded.unwrap_or_else(|panic| {
-                            ToolOutcome::Failed(format!("the tool panicked: {panic}"))
+                        let call_id = call_id(awaited, place);
+                        let call = Guarded::new(self.call_tool(invocation));
+                        let outcome = self.unless_halted(call_id, call).await.map(|guarded| {
+                            guarded.unwrap_or_else(|panic| {
+                                ToolOutcome::Failed(format!("the tool panicked: {panic}"))
+                            })
                         });
                         (place, outcome)
                     }
                 })
                 .collect();
+            let mut ended = |(place, outcome): (usize, Result<ToolOutcome, Halt>)| match outcome {
+                Ok(outcome) => outcomes[place] = Some(outcome),
+                Err(why) => {
+                    if halt.as_ref().is_none_or(|(first, _)| place < *first) {
+                        halt = Some((place, why));
+                    }
+                }
+            };
             let is_cancelled = loop {
                 tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => break true,
                     next = running.next() => match next {
-                        Some((place, outcome)) => outcomes[place] = Some(outcome),
+                        Some(end) => ended(end),
                         None => break false,
                     },
                 }
             };
             // An answer that was taken before the cancel is kept, or the call would be made again.
-            while let Some(Some((place, outcome))) = running.next().now_or_never() {
-                outcomes[place] = Some(outcome);
+            while let Some(Some(end)) = running.next().now_or_never() {
+                ended(end);
             }
             is_cancelled
         };
+        let signals = &self.shared.signals;
         if is_cancelled {
+            for (place, outcome) in outcomes.iter_mut().enumerate() {
+                if outcome.is_none() {
+                    *outcome = signals.take_stand_in(call_id(awaited, place));
+                }
+            }
             machine.cancel(None, outcomes, self.shared.cancel_reason());
+        } else if let Some(halt) = halt
+            .map(|(_, halt)| halt)
+            // What was noted beside calls that have their outcomes.
+            .or_else(|| signals.take_halt(""))
+        {
+            machine.halt(outcomes, halt);
         } else {
             machine.tools_returned(outcomes.into_iter().flatten().collect());
         }
+    }
+
+    /// The output of a piece of work, or why it was given up: who does the work says so in the signals of the run, and stays
+    /// pending.
+    async fn unless_halted<F: Future>(&self, work: &str, future: F) -> Result<F::Output, Halt> {
+        let mut future = pin!(future);
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(Ok(output)),
+            Poll::Pending => match self.shared.signals.take_halt(work) {
+                Some(halt) => Poll::Ready(Err(halt)),
+                None => Poll::Pending,
+            },
+        })
+        .await
     }
 
     async fn call_tool(&self, invocation: ToolInvocation) -> ToolOutcome {
@@ -288,13 +333,17 @@ impl RunTask {
                 }
             }
             Effect::Perform(work) => {
+                let work = self.unless_halted("", work.begin(context.clone()));
                 let result = tokio::select! {
                     biased;
                     () = self.shared.cancel.cancelled() => None,
-                    result = work.begin(context.clone()) => Some(result),
+                    result = work => Some(result),
                 };
                 match result {
-                    Some(result) => machine.answered(EffectAnswer::Performed(Box::new(result))),
+                    Some(Ok(result)) => {
+                        machine.answered(EffectAnswer::Performed(Box::new(result)));
+                    }
+                    Some(Err(halt)) => machine.halt(Vec::new(), halt),
                     None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
                 }
             }
@@ -345,6 +394,14 @@ impl RunTask {
             }
         }
     }
+}
+
+/// The id of a call that is awaited.
+fn call_id(calls: &[ToolCall], place: usize) -> &str {
+    calls
+        .get(place)
+        .and_then(|call| call.id.as_deref())
+        .unwrap_or_default()
 }
 
 /// The result of a run, as `fawn_run_wait` answers it and `run_end` carries it.

@@ -14,9 +14,11 @@ pub mod setup_agent;
 pub(crate) mod testing;
 pub mod tool_search;
 pub mod update_agent;
+pub mod view_image;
 
 use std::sync::Arc;
 
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 
 /// Makes a built-in tool; `None` when its feature is off in this assembly.
@@ -32,12 +34,17 @@ pub const TOOLS: &[(&str, Build)] = &[
     // list_uploaded_files: with uploads.
     // skill_manage: with the evolution of skills.
     // task: with subagents.
-    // view_image: for models that see.
+    ("view_image", view_image::build),
 ];
 
 /// What a builder may look at.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BuiltinInputs {}
+#[derive(Clone, Default)]
+pub struct BuiltinInputs {
+    /// The files of the user's threads, if they are kept on this machine and the agent's tools work on them there.
+    pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// Whether the model sees images.
+    pub vision: bool,
+}
 
 /// The built-in tools of an assembly, in order.
 pub fn builtins(inputs: &BuiltinInputs) -> Vec<Arc<dyn DynTool>> {

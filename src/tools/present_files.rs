@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::BuiltinInputs;
+use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::state::channels::Channel;
 use crate::state::update::StateUpdate;
@@ -17,8 +18,9 @@ const OUTPUTS: &str = "/mnt/user-data/outputs";
 const MAX_PATH_BYTES: usize = 4096;
 
 /// Always there.
-pub(super) fn build(_: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
+pub(super) fn build(inputs: &BuiltinInputs) -> Option<Arc<dyn DynTool>> {
     Some(Arc::new(PresentFiles {
+        files: inputs.thread_files.clone(),
         spec: ToolSpec {
             name: NAME.to_owned(),
             description: DESCRIPTION.to_owned(),
@@ -45,6 +47,27 @@ Show files to the user, who can then open and download them. Call it for what yo
 
 struct PresentFiles {
     spec: ToolSpec,
+    /// Where they must be, if that can be looked up.
+    files: Option<Arc<dyn ThreadFiles>>,
+}
+
+impl PresentFiles {
+    async fn presented(&self, invocation: &ToolInvocation) -> Result<Vec<String>, String> {
+        let paths = paths(invocation.args.get("filepaths"))?;
+        if let Some(files) = &self.files {
+            for path in &paths {
+                let thread = invocation.run.thread_id.to_string();
+                let found = files.read(thread, path.clone(), 0).await;
+                if found.map_err(|error| error.message)?.is_none() {
+                    let shown: String = path.chars().take(200).collect();
+                    return Err(format!(
+                        "{shown:?} cannot be presented: there is no such file"
+                    ));
+                }
+            }
+        }
+        Ok(paths)
+    }
 }
 
 impl Tool for PresentFiles {
@@ -53,7 +76,7 @@ impl Tool for PresentFiles {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        match paths(invocation.args.get("filepaths")) {
+        match self.presented(&invocation).await {
             Ok(paths) => {
                 let content = format!("The user can see: {}", paths.join(", "));
                 ToolOutcome::Answer(ToolAnswer {

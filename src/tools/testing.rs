@@ -116,3 +116,86 @@ pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
         std::task::Poll::Pending => panic!("a part of this test waits"),
     }
 }
+
+/// Files of threads that are nowhere.
+pub(crate) mod files {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use crate::ports::BoxFuture;
+    use crate::ports::thread_files::{FileContent, ThreadFiles, ThreadPaths};
+    use crate::protocol::error::{Error, ErrorCode};
+
+    /// The same files for every thread.
+    #[derive(Default)]
+    pub(crate) struct FakeFiles {
+        /// By virtual path.
+        pub files: Mutex<BTreeMap<String, Vec<u8>>>,
+        /// Whose directories were made.
+        pub made: Mutex<Vec<String>>,
+        /// Whether nothing can be read.
+        pub fails: bool,
+    }
+
+    impl FakeFiles {
+        /// Files by their path below `/mnt/user-data`.
+        pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+            let files = files.iter().map(|(path, text)| {
+                let path = format!("/mnt/user-data/{path}");
+                (path, text.as_bytes().to_vec())
+            });
+            FakeFiles {
+                files: Mutex::new(files.collect()),
+                ..FakeFiles::default()
+            }
+        }
+
+        /// Puts a file in its place.
+        pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
+            self.files
+                .lock()
+                .expect("a lock")
+                .insert(path.to_owned(), bytes);
+        }
+    }
+
+    impl ThreadFiles for FakeFiles {
+        fn paths(&self, thread_id: &str) -> Result<ThreadPaths, Error> {
+            let at = |root: &str| format!("/h/{thread_id}/{root}");
+            Ok(ThreadPaths {
+                workspace: at("workspace"),
+                uploads: at("uploads"),
+                outputs: at("outputs"),
+            })
+        }
+
+        fn make_directories(&self, thread_id: String) -> BoxFuture<'_, Result<(), Error>> {
+            self.made.lock().expect("a lock").push(thread_id);
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn read(
+            &self,
+            _: String,
+            virtual_path: String,
+            max_bytes: u64,
+        ) -> BoxFuture<'_, Result<Option<FileContent>, Error>> {
+            let read = match self.fails {
+                true => Err(Error::new(ErrorCode::Store, "the disk is gone")),
+                false => {
+                    let files = self.files.lock().expect("a lock");
+                    Ok(files.get(&virtual_path).map(|bytes| FileContent {
+                        size: bytes.len() as u64,
+                        head: bytes.iter().take(max_bytes as usize).copied().collect(),
+                    }))
+                }
+            };
+            Box::pin(std::future::ready(read))
+        }
+
+        fn write(&self, _: String, path: String, text: String) -> BoxFuture<'_, Result<(), Error>> {
+            self.put(&path, text.into_bytes());
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+}

@@ -82,6 +82,37 @@ static void a_run_that_is_cancelled(const char *runtime) {
   free_objects(o, "01234");
 }
 
+#define APPROVED_ASSEMBLY                                                                                       \
+  "{\"model\":{\"provider\":\"scripted\",\"replies\":[{\"tool_calls\":[{\"name\":\"pay\",\"args\":{}}]},"           \
+  "{\"content\":\"Done.\"}]},\"tools\":[{\"name\":\"pay\",\"parameters\":{\"type\":\"object\"}}],"                  \
+  "\"middleware\":[{\"name\":\"approval\",\"host\":{\"hooks\":[\"wrap_tool_call\"],\"tools\":[\"pay\"]}}]}"
+
+/* The host is a middleware: it is asked before its tool is called, and what is no verdict leaves the question open. */
+static void a_call_that_the_host_decides_about(const char *runtime, const char *verdict, const char *result) {
+  objects o = make_objects_of(runtime, APPROVED_ASSEMBLY);
+  fawn_buf err, buf = take_until(o.queue, "host_call");
+  CHECK(strstr(buf.data, "\"kind\":\"middleware\"") != NULL && strstr(buf.data, "\"hook\":\"wrap_tool_call\"") != NULL);
+  uint64_t call = member_number(buf.data, "call_id");
+  fawn_buf_free(&buf);
+  CHECK_ERROR(fawn_call_emit(o.runtime, call, "1", FAWN_NTS, &err), err, FAWN_ERR_UNSUPPORTED, "verdict");
+  CHECK_ERROR(fawn_call_finish(o.runtime, call, "{\"ok\":\"yes\"}", FAWN_NTS, &err), err, FAWN_ERR_WRONG_TYPE, "/ok");
+  CHECK_ERROR(fawn_call_finish(o.runtime, call, "{\"ok\":{\"verdict\":\"yes\"}}", FAWN_NTS, &err), err,
+              FAWN_ERR_UNKNOWN_VARIANT, "/ok/verdict");
+  CHECK_EMPTY(fawn_call_finish(o.runtime, call, verdict, FAWN_NTS, &err), err, FAWN_OK);
+  CHECK_EMPTY(fawn_call_finish(o.runtime, call, verdict, FAWN_NTS, &err), err, FAWN_GONE);
+  if (strstr(verdict, "continue") != NULL) {
+    buf = take_until(o.queue, "host_call");
+    CHECK(strstr(buf.data, "\"kind\":\"tool\"") != NULL);
+    call = member_number(buf.data, "call_id");
+    fawn_buf_free(&buf);
+    CHECK_EMPTY(fawn_call_finish(o.runtime, call, "{\"ok\":\"paid\"}", FAWN_NTS, &err), err, FAWN_OK);
+  }
+  buf = take_until(o.queue, "run_end");
+  fawn_buf_free(&buf);
+  CHECK_ANSWER(fawn_run_wait(o.run, -1, &buf), buf, result);
+  free_objects(o, "01234");
+}
+
 /* What a run does when things it uses are freed under it: it ends, with or without an answer, and nothing hangs. */
 static void things_freed_under_a_run(const char *runtime, const char *order) {
   objects o = make_objects_of(runtime, HOST_ASSEMBLY);
@@ -118,6 +149,9 @@ static void shutdown_ends_what_runs(const char *runtime) {
 static void *everything(void *unused) {
   (void)unused;
   for (int n = 0; n < RUNTIMES; n++) {
+    a_call_that_the_host_decides_about(runtimes[n], "{\"ok\":{\"verdict\":\"continue\"}}", "\"status\":\"success\"");
+    a_call_that_the_host_decides_about(runtimes[n], "{\"ok\":{\"verdict\":\"deny\",\"reason\":\"no\"}}", "Done.");
+    a_call_that_the_host_decides_about(runtimes[n], "{\"ok\":{\"verdict\":\"pause\"}}", "\"status\":\"interrupted\"");
     a_run_with_a_host_tool(runtimes[n]);
     a_run_that_nobody_listens_to(runtimes[n]);
     a_run_that_is_cancelled(runtimes[n]);

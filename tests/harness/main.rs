@@ -15,6 +15,7 @@ mod descriptor;
 mod faults;
 mod golden;
 mod guards;
+mod host_middleware;
 mod lead;
 mod lead_options;
 mod lead_tools;
@@ -32,5 +33,6 @@ mod sanitize;
 mod sanitizing;
 mod skill_runs;
 mod summaries;
+mod thread_files;
 
 use support::{host, parts, ports};

@@ -253,11 +253,33 @@ void model_of_the_host(std::string_view config) {
     CHECK(e.status() == fawn::status::err_model_host && e.code() == "model_host" && contains(e.message(), "no power"));
 }
 
+// A middleware of the host decides about the calls of the tool; an error is no verdict, and its default counts.
+void middleware_of_the_host(std::string_view config) {
+    std::string agent(looker);
+    agent.replace(agent.rfind('}'), 1, R"(,"middleware":[{"name":"gate","host":{"hooks":["wrap_tool_call"],"on_timeout":"deny"}}]})");
+    const auto says = [&](fawn::dispatcher::handler gate) {
+        const objects o(config, agent);
+        fawn::dispatcher host(o.runtime);
+        host.tool("look", [](fawn::pending_call&) { return "seen"; }).middleware("gate", std::move(gate));
+        CHECK(contains(run_with(o, host), R"("status":"success")"));
+        return std::string(o.messages());
+    };
+    CHECK(contains(says([](fawn::pending_call& call) {
+        CHECK(call.kind() == "middleware" && call.name() == "gate" && call.arg("hook") == "wrap_tool_call" && call.arg("phase") == "before");
+        return fawn::answer::go_on();
+    }), R"("content":"seen")"));
+    CHECK(contains(says([](fawn::pending_call&) { return fawn::answer::deny("not \"now\""); }), R"(not \"now\")"));
+    CHECK(contains(says([](fawn::pending_call&) { return fawn::answer::json(R"({"verdict":"change","result":"made up"})"); }), "made up"));
+    CHECK(contains(says([](fawn::pending_call&) { return fawn::answer::error("lost"); }), "could not decide"));
+    CHECK(contains(says([](fawn::pending_call&) { return "no verdict"; }), "could not decide"));
+}
+
 } // namespace
 
 int main() {
     for (const auto config : configs) {
         answers(config);
+        middleware_of_the_host(config);
         exceptions(config);
         unknown_names(config);
         refused_answers(config);

@@ -40,8 +40,9 @@ function whose({ kind, name }) {
 /** The answer of what a function returned. Throws if there is none. */
 function acceptance(call, value) {
   if (value === undefined || value === null) {
-    if (call.kind !== 'model') return '{"ok":null}';
-    throw new TypeError(`the function of ${whose(call)} returned nothing; a reply is a text or an object`);
+    if (call.kind === 'tool') return '{"ok":null}';
+    const wanted = call.kind === 'model' ? 'a reply is a text or an object' : 'a verdict is an object';
+    throw new TypeError(`the function of ${whose(call)} returned nothing; ${wanted}`);
   }
   return `{"ok":${toJson(withText(value), `what the function of ${whose(call)} returned`)}}`;
 }

@@ -26,7 +26,8 @@ class Assembly {
       addon.release(handle);
       throw error;
     }
-    this.#core = { handle, runtime: runtimeCore, tools: own.tools, models: models.found, answersModels: models.isWhole };
+    const { tools, middleware } = own;
+    this.#core = { handle, runtime: runtimeCore, tools, middleware, models: models.found, answersModels: models.isWhole };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
     forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));

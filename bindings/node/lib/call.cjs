@@ -132,7 +132,9 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
-  return (kind === 'model' ? assembly.models : assembly.tools).get(name);
+  // A tool may have the name of what a sandbox is asked for.
+  const known = { tool: assembly.tools, model: assembly.models, middleware: assembly.middleware };
+  return Object.hasOwn(known, kind) ? known[kind].get(name) : undefined;
 }
 
 /** The answer to a call, of the function that it asks for. Never rejects. */

@@ -1,7 +1,7 @@
 'use strict';
 // Functions of the host that stand in a configuration, taken out of it: the library gets the rest.
 //
-// Tools are told apart by their names. Models of the host, of which there may be several among fallbacks, are by what their
+// Tools and middlewares are told apart by their names. Models of the host, of which there may be several among fallbacks, are by what their
 // configurations have as `model`: it is the name in the host call.
 
 const { errorOf } = require('./error.cjs');
@@ -36,31 +36,43 @@ function withoutModels(model, what) {
 
 /** Functions apart from a configuration. */
 function apart(functions = {}) {
-  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools and model');
-  const { tools = {}, model, ...others } = functions;
+  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools, middleware and model');
+  const { tools = {}, middleware = {}, model, ...others } = functions;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) {
-    throw errorOf('unknown_member', `functions of the host are in tools and model, not in ${unknown}`, `/${unknown}`);
+    throw errorOf('unknown_member', `functions of the host are in tools, middleware and model, not in ${unknown}`, `/${unknown}`);
   }
-  if (!isObject(tools) || Array.isArray(tools)) throw new TypeError('fawn: tools must be an object of functions');
-  for (const [name, run] of Object.entries(tools)) checked(run, `tools.${name}`);
-  return { tools: new Map(Object.entries(tools)), model: model === undefined ? undefined : checked(model, 'model') };
+  for (const [kind, list] of Object.entries({ tools, middleware })) {
+    if (!isObject(list) || Array.isArray(list)) throw new TypeError(`fawn: ${kind} must be an object of functions`);
+    for (const [name, run] of Object.entries(list)) checked(run, `${kind}.${name}`);
+  }
+  return {
+    tools: new Map(Object.entries(tools)),
+    middleware: new Map(Object.entries(middleware)),
+    model: model === undefined ? undefined : checked(model, 'model'),
+  };
 }
 
-/** An assembly's configuration without functions, and the functions: those of tools by name, and one for models apart. */
+/** The members of an assembly's configuration in which middlewares stand. */
+const CHAINS = ['middleware', 'extra_middleware'];
+
+/** An assembly's configuration without functions, and the functions: by name, and one for models apart. */
 function split(config, functions) {
-  const { tools, model } = apart(functions);
-  if (!isObject(config)) return { given: config, tools, model };
+  const { tools, middleware, model } = apart(functions);
+  if (!isObject(config)) return { given: config, tools, middleware, model };
   const given = { ...config };
-  if (Array.isArray(config.tools)) {
-    given.tools = config.tools.map((tool) => {
-      const rest = without(tool, `tool ${tool?.name}`);
-      if (rest !== tool) tools.set(tool.name, tool.execute);
+  const take = (member, what, found) => {
+    if (!Array.isArray(config[member])) return;
+    given[member] = config[member].map((part) => {
+      const rest = without(part, `${what} ${part?.name}`);
+      if (rest !== part) found.set(part.name, part.execute);
       return rest;
     });
-  }
+  };
+  take('tools', 'tool', tools);
+  for (const member of CHAINS) take(member, 'middleware', middleware);
   if ('model' in config) given.model = withoutModels(config.model, 'model');
-  return { given, tools, model };
+  return { given, tools, middleware, model };
 }
 
 /** A runtime's configuration without functions. */
@@ -115,15 +127,20 @@ function notHost(what) {
  * Checks that each function is one that the configuration asks for, which the library has accepted as `text`. Answers those of
  * models.
  */
-function checkFunctions(config, text, { tools, model }, models) {
+function checkFunctions(config, text, { tools, middleware, model }, models) {
   const accepted = isObject(config) ? config : fromText(text);
-  const names = (accepted.tools ?? []).map(({ name }) => name);
-  for (const name of tools.keys()) {
-    if (names.includes(name)) continue;
-    const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
-    const message = `there is a function for the tool ${name}, but the assembly has no such tool; ${there}`;
-    throw errorOf('unknown_member', message, `/tools/${name}`);
-  }
+  const known = (functions, list, what, kind) => {
+    const names = list.map(({ name }) => name);
+    for (const name of functions.keys()) {
+      if (names.includes(name)) continue;
+      const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
+      const message = `there is a function for the ${what} ${name}, but the assembly has no such ${what}; ${there}`;
+      throw errorOf('unknown_member', message, `/${kind}/${name}`);
+    }
+  };
+  known(tools, accepted.tools ?? [], 'tool', 'tools');
+  const chain = CHAINS.flatMap((member) => accepted[member] ?? []);
+  known(middleware, chain.filter((part) => isObject(part.host)), 'middleware of the host', 'middleware');
   return functionsOf(accepted.model, model, models);
 }
 

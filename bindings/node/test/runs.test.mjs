@@ -412,3 +412,32 @@ both('closing a runtime settles everything that waits', async (t, runtime) => {
   assert.ok(events.length > 0);
   await until(() => reasons.length > 0);
 });
+
+both('middlewares of the host are functions that give verdicts', async (t, runtime) => {
+  const seen = [];
+  const gate = (name, execute, host = {}) => ({ name, host: { hooks: ['wrap_tool_call'], on_timeout: 'deny', ...host }, execute });
+  const agent = runtime.assembly({
+    model: { provider: 'scripted', replies: [calls('a', 'b', 'c', 'd'), { content: 'Done' }] },
+    tools: ['a', 'b', 'c', 'd'].map((name) => tool(name, () => `ran ${name}`)),
+    middleware: [
+      gate('approval', ({ call, phase }, { kind, name, toolCallId }) => {
+        seen.push([kind, name, phase, call.name, toolCallId === call.id]);
+        if (call.name === 'b') return { verdict: 'deny', reason: 'not b' };
+        if (call.name === 'c') return { verdict: 'change', result: 'from the host' };
+        if (call.name === 'd') throw new Error('lost');
+        return { verdict: 'continue' };
+      }),
+    ],
+  });
+  const thread = runtime.thread();
+  assert.equal((await agent.start(thread, ask()).result()).status, 'success');
+  assert.deepEqual(seen, ['a', 'b', 'c', 'd'].map((name) => ['middleware', 'approval', 'before', name, true]));
+  const texts = thread.state().values.messages.filter(({ type }) => type === 'tool').map(({ content }) => content);
+  assert.deepEqual([texts[0], texts[2]], ['ran a', 'from the host']);
+  assert.match(texts[1], /not b/);
+  assert.match(texts[3], /^Error: .*could not decide/);
+  assert.throws(
+    () => runtime.assembly({ model: { provider: 'host' } }, { model: () => '', middleware: { approval: () => ({ verdict: 'continue' }) } }),
+    { code: 'unknown_member', path: '/middleware/approval' },
+  );
+});

@@ -93,7 +93,7 @@ export type AppConfig = {
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -229,6 +229,11 @@ export type AssemblyConfig = {
   /** Tools that the host runs for this agent, besides those of the configuration. */
   tools?: HostToolConfig[];
   /**
+   * Middleware in addition to the agent's: beside another by `after` or `before`, else after the limits of tokens and loops
+   * (the place of the caller's own in DeerFlow's list).
+   */
+  extra_middleware?: ExtraMiddleware[];
+  /**
    * Sections of the configuration for this agent alone, in place of all of the runtime's (EP-3). References to the
    * environment are resolved when the agent is assembled.
    */
@@ -255,6 +260,11 @@ export type AssemblyConfig = {
   assistant_id?: string | null;
   /** Tools that the host runs for this agent, besides those of the configuration. */
   tools?: HostToolConfig[];
+  /**
+   * Middleware in addition to the agent's: beside another by `after` or `before`, else after the limits of tokens and loops
+   * (the place of the caller's own in DeerFlow's list).
+   */
+  extra_middleware?: ExtraMiddleware[];
   /**
    * Sections of the configuration for this agent alone, in place of all of the runtime's (EP-3). References to the
    * environment are resolved when the agent is assembled.
@@ -381,9 +391,9 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
-  /** It could not be done; the text is for the model. */
+  /** It could not be done; the text is for the model. From a middleware it counts as no answer. */
   error?: string | {
     message: string;
     /** For a model: whether asking again may help. Default false. */
@@ -721,9 +731,10 @@ export type ExtensionsConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
-/** A middleware by name; an object has its settings beside the name, and at most one anchor. Without an anchor it stands before the last, which is the clarification. */
+/** A middleware by name; an object has its settings beside the name, or the member host, which makes it one that the host is, and at most one anchor. Without an anchor it stands before the last of a direct agent, which is the clarification, and outside of a lead agent's last checks of a reply. */
 export type ExtraMiddleware = string | {
   name: string;
+  host?: HostMiddlewareConfig;
   /** Right after the middleware of this name. */
   after?: string | null;
   /** Right before the middleware of this name. */
@@ -835,6 +846,9 @@ export type GuardrailsConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** A hook. */
+export type HookName = "before_agent" | "before_model" | "wrap_model_call" | "after_model" | "wrap_tool_call" | "after_agent";
+
 /** An answer to a host call is of no use any more. */
 export type HostCallCancelledData = {
   call_id: number;
@@ -861,12 +875,12 @@ export type HostCallData = {
   /** For fawn_call_emit and fawn_call_finish. */
   call_id: number;
   /** What is asked; new kinds may come. */
-  kind: "tool" | "model" | (string & {});
-  /** The tool or the model. */
+  kind: "tool" | "model" | "middleware" | "sandbox" | "memory" | (string & {});
+  /** The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add. */
   name: string;
-  /** A tool: its arguments. A model: system, messages, tools, tool_choice. */
+  /** A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages. */
   args: Record<string, unknown>;
-  /** The model's id of a tool call. */
+  /** The model's id of the tool call that is asked for, or asked about. */
   tool_call_id: string | null;
   /** How long the answer may take. */
   deadline_ms: number;
@@ -886,6 +900,25 @@ export type HostCallEvent = {
   /** When. */
   at: string;
   data: HostCallData;
+};
+
+/** A middleware that the host is: at each of its hooks a host call of the kind `middleware` asks for a verdict. */
+export type HostMiddlewareConfig = {
+  /** Where the host is asked, at least one hook. Other hooks cost nothing. */
+  hooks: HookName[];
+  /** Only calls of these tools, for `wrap_tool_call`. Default: all calls. */
+  tools?: string[] | null;
+  /** When the host is asked about a tool call. Default `before`. */
+  when?: When | null;
+  /** Channels whose values come with each question; `messages` has a member of its own. */
+  reads?: string[];
+  /** How many of the newest messages come with each question but those about tool calls, 0 to 1000. Default 1. */
+  messages?: number | null;
+  /** How long the host has for one verdict, in milliseconds. Default 600000. */
+  timeout_ms?: number | null;
+  /** What counts when there is no verdict by then. Default `fail`. */
+  on_timeout?: OnTimeout;
+  [yours: `x-${string}`]: unknown;
 };
 
 /** A tool that the host runs. */
@@ -1025,7 +1058,10 @@ export type MemoryConfig = {
   injection_enabled?: boolean;
   /** How long shutting down waits for what is still to be written, in seconds, 1 to 300. Default 30. */
   shutdown_flush_timeout_seconds?: number;
-  /** Which memory: `deermem`, or `noop` for none. Default `deermem`. */
+  /**
+   * Which memory: `host` for one that the host has, which it is told each turn for by a host call of the kind `memory`;
+   * `deermem`, which does nothing in this version; or `noop` for none. Default `deermem`.
+   */
   manager_class?: string;
   /** Settings of that memory, as they are. */
   backend_config?: Record<string, unknown>;
@@ -1113,9 +1149,10 @@ export type MessageEvent = {
   data: MessageData;
 };
 
-/** A middleware by name; an object has its settings beside the name. */
+/** A middleware by name; an object has its settings beside the name, or the member host, which makes it one that the host is, under a name of its own. */
 export type MiddlewareConfig = string | {
   name: string;
+  host?: HostMiddlewareConfig;
 };
 
 /** A middleware did something that is worth a record. No secret is ever part of it. */
@@ -1157,6 +1194,83 @@ export type MiddlewareEvent = {
   /** When. */
   at: string;
   data: MiddlewareData;
+};
+
+/** The args of a host call of the kind middleware. */
+export type MiddlewareQuestion = {
+  /** Where in the run; it decides which members there are. */
+  hook: "before_agent" | "before_model" | "wrap_model_call" | "after_model" | "wrap_tool_call" | "after_agent";
+  /** Of wrap_tool_call: whether the call is yet to be made, or has its result. */
+  phase?: "before" | "after";
+  run_id: string;
+  thread_id: string;
+  /** How many messages there are: of the thread, or of the request of wrap_model_call. Not with tool calls. */
+  message_count?: number;
+  /** The newest of them, as many as the configuration asks for, oldest first. Not with tool calls. */
+  messages?: Message[];
+  /** The channels of "reads" that have a value; as they stood before the call, with calls. */
+  channels?: Record<string, unknown>;
+  /** Of wrap_model_call: names of the tools that the model is told of. */
+  tools?: string[];
+  /** Of wrap_model_call: the lower-case hex SHA-256 of the system text as JSON; null without one. */
+  system_hash?: string | null;
+  /** Of wrap_tool_call: the ai message that calls. */
+  message_id?: string;
+  /** Of wrap_tool_call: the call. */
+  call?: {
+    id: string;
+    name: string;
+    /** As the model said them, or as middleware outside of this one changed them: not checked yet. */
+    args: Record<string, unknown>;
+  };
+  /** Of wrap_tool_call after the call: what the model is to read. */
+  result?: {
+    /** Text, or a list of content blocks. */
+    content: unknown;
+    status: "success" | "error";
+    /** What is for the host and not for the model; absent without one. */
+    artifact?: unknown;
+  };
+};
+
+/** What stands under ok in the answer to a host call of the kind middleware. */
+export type MiddlewareVerdict = {
+  verdict: "continue";
+  [yours: `x-${string}`]: unknown;
+} | {
+  verdict: "change";
+  /** State hooks: channel writes, like a tool's. No system messages, and not the channel jump_to. */
+  update?: Record<string, unknown> | null;
+  /** State hooks: where the run goes from here. */
+  jump_to?: "model" | "tools" | "end" | null;
+  /** wrap_model_call: texts at the end of this request, as hidden human messages; not stored. */
+  append?: string[];
+  /** wrap_model_call: names of tools that the model is not told of in this request. */
+  without_tools?: string[];
+  /** wrap_model_call: the reply, as a host model gives one; the model is not asked. */
+  reply?: unknown;
+  /** wrap_tool_call, before: the arguments; they are checked against the tool's schema. */
+  args?: Record<string, unknown> | null;
+  /** wrap_tool_call, before: the answer, as a host tool gives one; the tool is not called. */
+  result?: unknown;
+  /** wrap_tool_call, after: what the model reads in place of the tool's content. */
+  content?: unknown;
+  [yours: `x-${string}`]: unknown;
+} | {
+  verdict: "deny";
+  /** Why; not blank. */
+  reason: string;
+  [yours: `x-${string}`]: unknown;
+} | {
+  verdict: "end";
+  /** What the agent says last; not after a tool call, whose result stands. */
+  message?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
+  verdict: "pause";
+  /** What is waited for; part of the result's cancel_reason. */
+  reason?: string | null;
+  [yours: `x-${string}`]: unknown;
 };
 
 /** A model, told apart by `provider`. */
@@ -2349,6 +2463,9 @@ export type NamedModel = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** What counts when the host gives no verdict: its time is up, it says that it cannot, or its queue is gone. */
+export type OnTimeout = "continue" | "deny" | "fail";
+
 /** What makes Markdown of PDF in DeerFlow. */
 export type PdfConverter = "auto" | "pymupdf4llm" | "markitdown";
 
@@ -2412,7 +2529,7 @@ export type RoleConfig = {
 export type RunEndData = {
   run_id: string;
   thread_id: string;
-  /** How it ended: with an answer, with an error, or cancelled. */
+  /** How it ended: with an answer, with an error, or cancelled or paused. */
   status: "success" | "error" | "interrupted";
   /** The thread's newest checkpoint. */
   checkpoint_id?: string | null;
@@ -2434,7 +2551,7 @@ export type RunEndData = {
   error?: Record<string, unknown>;
   /** Which limit ended the run early, though it succeeded; there only when one did. */
   stop_reason?: "loop_capped" | "token_capped" | "safety_capped" | "subagent_limit_capped" | "model_length_capped";
-  /** Why it was cancelled; only with the status interrupted. */
+  /** Why it was cancelled, or what a middleware of the host paused it for; only with the status interrupted. */
   cancel_reason?: string | null;
 };
 
@@ -2557,7 +2674,7 @@ export type RuntimeConfig = {
   tool_progress?: ToolProgressConfig | null;
   /** Wants a file to be read before it is written. */
   read_before_write?: ReadBeforeWriteConfig | null;
-  /** Where commands and files live. Not available in this version. */
+  /** Where commands and files live. */
   sandbox?: SandboxConfig | null;
   /** Where skills are found, and how the model learns of them. */
   skills?: SkillsConfig | null;
@@ -2712,8 +2829,18 @@ export type SafetyFinishReasonConfig = {
 
 /** Where commands and files live. */
 export type SandboxConfig = {
-  /** Which sandbox, as DeerFlow names its class. Not available in this version. */
-  use?: null;
+  /**
+   * Which sandbox: `host` for one that the host has, which it is asked for by host calls of the kind `sandbox`. The classes
+   * that DeerFlow names are not available in this version.
+   */
+  use?: "host" | null;
+  /** Of the host's sandbox: how long the host has for one call, in milliseconds. Default 120000. */
+  deadline_ms?: number | null;
+  /**
+   * Of the host's sandbox: whether it is asked for at the first call of a tool that works in it, and not at the beginning of
+   * a run. Default true.
+   */
+  lazy_init?: boolean | null;
   /** Whether commands may run on the machine itself. Default false; true is not available in this version. */
   allow_host_bash?: boolean;
   /** Directories of the machine that agents see. Not available in this version. */
@@ -2740,8 +2867,8 @@ export type SandboxConfig = {
   idle_timeout?: null;
   /** Of containers. Not available in this version. */
   ownership?: null;
-  /** Of containers. Not available in this version. */
-  thread_data_mounts?: null;
+  /** Of the host's sandbox: whether its `/mnt/user-data` is the thread's directory below `home`. Default false. */
+  thread_data_mounts?: boolean | null;
   /** Of containers. Not available in this version. */
   provisioner_url?: null;
   /** Of containers. Not available in this version. */
@@ -3357,3 +3484,6 @@ export type ValuesEvent = {
   at: string;
   data: ValuesData;
 };
+
+/** When the host is asked about a tool call. */
+export type When = "before" | "after" | "both";

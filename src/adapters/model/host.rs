@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::adapters::host_tool::DEFAULT_DEADLINE;
 use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host_answer::model_reply;
 use crate::ports::model::{
-    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, ToolChoice, Usage,
+    DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, ToolChoice,
 };
 use crate::protocol::config::HostModelConfig;
-use crate::protocol::decode::{from_value, wrong_type};
+use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::message::{InvalidToolCall, ToolCall};
 use crate::protocol::trust::SystemText;
 
 /// A model of the host.
@@ -80,7 +80,7 @@ impl ModelProvider for HostModel {
                     }
                 }
                 HostReply::Answered(value) => {
-                    return reply(value).map_err(|error| error.below("/ok").into());
+                    return model_reply(value).map_err(|error| error.below("/ok").into());
                 }
                 HostReply::Refused(refusal) => {
                     let mut error = Error::new(ErrorCode::ModelHost, refusal.message);
@@ -187,104 +187,5 @@ pub fn check_delta(value: &Value) -> Result<(), Error> {
 /// # Errors
 /// Those of decoding, with the path in the reply.
 pub fn check_reply(value: &Value) -> Result<(), Error> {
-    reply(value.clone()).map(|_| ())
-}
-
-/// Reads a reply: `{"content", "tool_calls"?, "usage"?, "reasoning"?, "response_metadata"?}`. Arguments of a call may be an
-/// object or text; text that is no JSON object makes an invalid tool call.
-fn reply(value: Value) -> Result<ModelReply, Error> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Call {
-        name: String,
-        #[serde(default)]
-        args: Value,
-        #[serde(default)]
-        id: Option<String>,
-        #[serde(default, rename = "type")]
-        _type: Option<String>,
-    }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Tokens {
-        #[serde(default)]
-        input_tokens: u64,
-        #[serde(default)]
-        output_tokens: u64,
-        #[serde(default)]
-        total_tokens: Option<u64>,
-        #[serde(default)]
-        cache_read: Option<u64>,
-        #[serde(default)]
-        cache_creation: Option<u64>,
-        #[serde(default)]
-        reasoning: Option<u64>,
-    }
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Reply {
-        #[serde(default)]
-        content: Value,
-        #[serde(default)]
-        tool_calls: Vec<Call>,
-        #[serde(default)]
-        usage: Option<Tokens>,
-        #[serde(default)]
-        reasoning: Option<String>,
-        #[serde(default)]
-        response_metadata: Map<String, Value>,
-    }
-    let parsed: Reply = match value {
-        Value::String(text) => from_value(json!({ "content": text }))?,
-        other => from_value(other)?,
-    };
-    if !matches!(
-        parsed.content,
-        Value::Null | Value::String(_) | Value::Array(_)
-    ) {
-        return Err(
-            wrong_type(&parsed.content, "text or a list of content blocks").below("/content"),
-        );
-    }
-    let mut reply = ModelReply {
-        content: parsed.content,
-        response_metadata: parsed.response_metadata,
-        usage: parsed.usage.map(|tokens| Usage {
-            input_tokens: tokens.input_tokens,
-            output_tokens: tokens.output_tokens,
-            total_tokens: tokens
-                .total_tokens
-                .unwrap_or_else(|| tokens.input_tokens.saturating_add(tokens.output_tokens)),
-            cache_read: tokens.cache_read,
-            cache_creation: tokens.cache_creation,
-            reasoning: tokens.reasoning,
-        }),
-        ..ModelReply::default()
-    };
-    if let Some(reasoning) = parsed.reasoning {
-        reply
-            .additional_kwargs
-            .insert("reasoning_content".into(), reasoning.into());
-    }
-    for Call { name, args, id, .. } in parsed.tool_calls {
-        let object = match args {
-            Value::Null => Ok(Map::new()),
-            Value::Object(map) => Ok(map),
-            Value::String(text) => match serde_json::from_str(&text) {
-                Ok(Value::Object(map)) => Ok(map),
-                _ => Err(text),
-            },
-            other => Err(other.to_string()),
-        };
-        match object {
-            Ok(args) => reply.tool_calls.push(ToolCall { name, args, id }),
-            Err(args) => reply.invalid_tool_calls.push(InvalidToolCall {
-                id,
-                name: Some(name),
-                args: Some(args),
-                error: Some("the arguments are no JSON object".to_owned()),
-            }),
-        }
-    }
-    Ok(reply)
+    model_reply(value.clone()).map(|_| ())
 }

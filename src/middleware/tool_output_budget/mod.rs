@@ -96,7 +96,7 @@ impl ToolOutputBudget {
             && call.sandbox_is_unknown
         {
             // Whoever releases the sandbox of a run finds it there (MW-SBX-3).
-            let update = answer.update.take().unwrap_or_else(StateUpdate::default);
+            let update = answer.update.take().unwrap_or_default();
             let write = Write::Value(json!({ "sandbox_id": id }));
             answer.update = Some(update.and(Channel::Sandbox, write));
         }

@@ -6,6 +6,9 @@ use serde::Deserialize;
 use super::feature::{OpaqueSettings, between, not_available};
 use crate::protocol::error::Error;
 
+/// The memory that the host has.
+const HOST: &str = "host";
+
 /// What is remembered between threads (MEM-1).
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -19,7 +22,8 @@ pub struct MemoryConfig {
     /// How long shutting down waits for what is still to be written, in seconds, 1 to 300. Default 30.
     #[schemars(range(min = 1, max = 300))]
     pub shutdown_flush_timeout_seconds: f64,
-    /// Which memory: `deermem`, or `noop` for none. Default `deermem`.
+    /// Which memory: `host` for one that the host has, which it is told each turn for by a host call of the kind `memory`;
+    /// `deermem`, which does nothing in this version; or `noop` for none. Default `deermem`.
     pub manager_class: String,
     /// Settings of that memory, as they are.
     pub backend_config: OpaqueSettings,
@@ -55,11 +59,16 @@ impl MemoryConfig {
         self.enabled && self.mode == MemoryMode::Tool
     }
 
+    /// Whether the host is told what runs say (MW-MEM-1): in tool mode the model writes by itself.
+    pub fn tells_host(&self) -> bool {
+        self.enabled && self.mode == MemoryMode::Middleware && self.manager_class == HOST
+    }
+
     pub(super) fn validate(&self) -> Result<(), Error> {
         let seconds = self.shutdown_flush_timeout_seconds;
         between("/shutdown_flush_timeout_seconds", seconds, 1.0, 300.0)?;
         match self.manager_class.as_str() {
-            "deermem" | "noop" => Ok(()),
+            HOST | "deermem" | "noop" => Ok(()),
             other => Err(not_available("/manager_class", other)),
         }
     }

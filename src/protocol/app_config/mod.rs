@@ -31,7 +31,7 @@ pub use limits::{
     SafetyFinishReasonConfig, TokenBudgetConfig, TokenUsageConfig, ToolFrequencyConfig,
 };
 pub use memory::{MemoryConfig, MemoryMode};
-pub use sandbox::{MountConfig, SandboxConfig};
+pub use sandbox::{MountConfig, SandboxClass, SandboxConfig};
 pub use skills::{ExtensionsConfig, SkillEvolutionConfig, SkillStateConfig, SkillsConfig};
 pub use subagents::{
     AdmissionPolicy, CustomSubagentConfig, MAX_RUNNING_SUBAGENTS, MAX_TOTAL_SUBAGENTS,
@@ -117,7 +117,7 @@ sections! {
     tool_progress: ToolProgressConfig,
     /// Wants a file to be read before it is written.
     read_before_write: ReadBeforeWriteConfig,
-    /// Where commands and files live. Not available in this version.
+    /// Where commands and files live.
     sandbox: SandboxConfig,
     /// Where skills are found, and how the model learns of them.
     skills: SkillsConfig,

@@ -1,20 +1,35 @@
-//! The section `sandbox`: where commands and files live. There is no sandbox in this version, so what names one is refused.
+//! The section `sandbox`: where commands and files live. The host can be one; what names another is refused.
 
 use std::collections::BTreeMap;
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::feature::{Unavailable, not_available, not_blank, within};
-use crate::protocol::error::Error;
+use crate::protocol::config::check_deadline;
+use crate::protocol::decode::carry;
+use crate::protocol::error::{Error, ErrorCode};
+
+/// How long the host has for one call of its sandbox unless the configuration says otherwise: time to start a container.
+const DEFAULT_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Where commands and files live.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    /// Which sandbox, as DeerFlow names its class. Not available in this version.
+    /// Which sandbox: `host` for one that the host has, which it is asked for by host calls of the kind `sandbox`. The classes
+    /// that DeerFlow names are not available in this version.
     #[serde(rename = "use")]
-    pub class: Unavailable,
+    pub class: SandboxClass,
+    /// Of the host's sandbox: how long the host has for one call, in milliseconds. Default 120000.
+    #[schemars(range(min = 1))]
+    pub deadline_ms: Option<u64>,
+    /// Of the host's sandbox: whether it is asked for at the first call of a tool that works in it, and not at the beginning of
+    /// a run. Default true.
+    pub lazy_init: Option<bool>,
     /// Whether commands may run on the machine itself. Default false; true is not available in this version.
     pub allow_host_bash: bool,
     /// Directories of the machine that agents see. Not available in this version.
@@ -42,12 +57,53 @@ pub struct SandboxConfig {
     pub idle_timeout: Unavailable,
     /// Of containers. Not available in this version.
     pub ownership: Unavailable,
-    /// Of containers. Not available in this version.
-    pub thread_data_mounts: Unavailable,
+    /// Of the host's sandbox: whether its `/mnt/user-data` is the thread's directory below `home`. Default false.
+    pub thread_data_mounts: Option<bool>,
     /// Of containers. Not available in this version.
     pub provisioner_url: Unavailable,
     /// Of containers. Not available in this version.
     pub provisioner_api_key: Unavailable,
+}
+
+/// Which sandbox there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SandboxClass {
+    /// None.
+    #[default]
+    None,
+    /// The host's.
+    Host,
+}
+
+impl<'de> Deserialize<'de> for SandboxClass {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Null => Ok(SandboxClass::None),
+            Value::String(class) if class == "host" => Ok(SandboxClass::Host),
+            other => {
+                let shown: String = other.to_string().chars().take(200).collect();
+                Err(carry(&Error::at(
+                    ErrorCode::Unsupported,
+                    "",
+                    format!("the sandbox {shown} is not available in this version; \"host\" is"),
+                )))
+            }
+        }
+    }
+}
+
+impl JsonSchema for SandboxClass {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SandboxClass".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"enum": ["host", null]})
+    }
 }
 
 /// A directory of the machine that agents see.
@@ -68,7 +124,9 @@ pub struct MountConfig {
 impl Default for SandboxConfig {
     fn default() -> Self {
         SandboxConfig {
-            class: Unavailable,
+            class: SandboxClass::None,
+            deadline_ms: None,
+            lazy_init: None,
             allow_host_bash: false,
             mounts: Vec::new(),
             environment: BTreeMap::new(),
@@ -82,7 +140,7 @@ impl Default for SandboxConfig {
             container_prefix: Unavailable,
             idle_timeout: Unavailable,
             ownership: Unavailable,
-            thread_data_mounts: Unavailable,
+            thread_data_mounts: None,
             provisioner_url: Unavailable,
             provisioner_api_key: Unavailable,
         }
@@ -90,6 +148,12 @@ impl Default for SandboxConfig {
 }
 
 impl SandboxConfig {
+    /// How long the host has for one call of its sandbox.
+    pub fn deadline(&self) -> Duration {
+        self.deadline_ms
+            .map_or(DEFAULT_DEADLINE, Duration::from_millis)
+    }
+
     pub(super) fn validate(&self) -> Result<(), Error> {
         for (place, mount) in self.mounts.iter().enumerate() {
             for (member, path) in [
@@ -105,6 +169,19 @@ impl SandboxConfig {
             1,
             u64::MAX,
         )?;
+        check_deadline("/deadline_ms", self.deadline_ms)?;
+        if self.class == SandboxClass::None {
+            for (member, is_given) in [
+                ("deadline_ms", self.deadline_ms.is_some()),
+                ("lazy_init", self.lazy_init.is_some()),
+                ("thread_data_mounts", self.thread_data_mounts.is_some()),
+            ] {
+                if is_given {
+                    let text = format!("{member} is of a sandbox, and none is named by \"use\"");
+                    return Err(Error::at(ErrorCode::MissingMember, "/use", text));
+                }
+            }
+        }
         if self.allow_host_bash {
             return Err(not_available("/allow_host_bash", "allow_host_bash"));
         }

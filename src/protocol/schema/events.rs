@@ -177,13 +177,13 @@ pub const EVENT_TYPES: &[EventType] = &[
             object(
                 json!({
                     "call_id": {"description": "For fawn_call_emit and fawn_call_finish.", "type": "integer", "minimum": 1},
-                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model"]}, {"type": "string"}]},
-                    "name": {"description": "The tool or the model.", "type": "string"},
+                    "kind": {"description": "What is asked; new kinds may come.", "anyOf": [{"enum": ["tool", "model", "middleware", "sandbox", "memory"]}, {"type": "string"}]},
+                    "name": {"description": "The tool, the model or the middleware; of a sandbox acquire, release, read_file or write_file; of a memory add.", "type": "string"},
                     "args": {
-                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice.",
+                        "description": "A tool: its arguments. A model: system, messages, tools, tool_choice. A middleware: where in the run it is asked, and about what (schema middleware_question). A sandbox: user_id, thread_id, and as the name needs them sandbox_id, path, text. A memory: user_id, agent_name, thread_id, trace_id, messages.",
                         "type": "object",
                     },
-                    "tool_call_id": {"description": "The model's id of a tool call.", "type": ["string", "null"]},
+                    "tool_call_id": {"description": "The model's id of the tool call that is asked for, or asked about.", "type": ["string", "null"]},
                     "deadline_ms": {"description": "How long the answer may take.", "type": "integer", "minimum": 0},
                     "idempotency_key": {
                         "description": "The same whenever the same question is asked again, also after a restart.",
@@ -322,7 +322,7 @@ pub fn run_result() -> Value {
             "run_id": {"type": "string"},
             "thread_id": {"type": "string"},
             "status": {
-                "description": "How it ended: with an answer, with an error, or cancelled.",
+                "description": "How it ended: with an answer, with an error, or cancelled or paused.",
                 "enum": ["success", "error", "interrupted"],
             },
             "checkpoint_id": {
@@ -341,7 +341,7 @@ pub fn run_result() -> Value {
                 "enum": ["loop_capped", "token_capped", "safety_capped", "subagent_limit_capped", "model_length_capped"],
             },
             "cancel_reason": {
-                "description": "Why it was cancelled; only with the status interrupted.",
+                "description": "Why it was cancelled, or what a middleware of the host paused it for; only with the status interrupted.",
                 "type": ["string", "null"],
             },
         },

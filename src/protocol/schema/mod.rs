@@ -2,6 +2,7 @@
 
 mod answers;
 mod events;
+mod host_middleware;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -149,6 +150,16 @@ pub const SCHEMAS: &[Schema] = &[
     ),
     plain("call_answer", "Input of fawn_call_finish.", call_answer),
     plain(
+        "middleware_question",
+        "The args of a host call of the kind middleware.",
+        host_middleware::question,
+    ),
+    plain(
+        "middleware_verdict",
+        "What stands under ok in the answer to a host call of the kind middleware.",
+        host_middleware::verdict,
+    ),
+    plain(
         "error",
         "The error object: what a call with a negative status puts into its buffer, and what failed events carry.",
         error_object,
@@ -292,10 +303,10 @@ fn call_answer() -> Value {
         "maxProperties": 1,
         "properties": {
             "ok": {
-                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata.",
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
             },
             "error": {
-                "description": "It could not be done; the text is for the model.",
+                "description": "It could not be done; the text is for the model. From a middleware it counts as no answer.",
                 "anyOf": [
                     {"type": "string"},
                     {

@@ -1,0 +1,570 @@
+//! Gives each run the sandbox of its thread, and gives it back at the end.
+//!
+//! It is asked for when a tool that works in it is called for the first time in a run, or, unless lazy, before the run begins
+//! where the thread knows of none. Its id goes into the thread with the result of that call. A run gives back what it asked
+//! for, and nothing else: an id that only stands in the thread is that of an earlier run, which gave it back, or came with a
+//! fork, whose sandbox is another thread's.
+//!
+//! A sandbox that cannot be had is a failure of the calls that need it; one that cannot be given back is a warning. Neither
+//! ends a run.
+//!
+//! Source: DeerFlow `SandboxMiddleware`, MW-SBX, SBX-26.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::{Shared, WeakShared};
+use serde_json::{Map, Value, json};
+
+use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, NextTool, Work};
+use crate::ports::BoxFuture;
+use crate::ports::host::RunContext;
+use crate::ports::sandbox::Sandbox as SandboxPort;
+use crate::ports::tool::{DynTool, ToolAnswer, ToolInvocation, ToolOutcome};
+use crate::protocol::error::Error;
+use crate::protocol::message::ToolStatus;
+use crate::protocol::warning::Warning;
+use crate::state::channels::Channel;
+use crate::state::update::{StateUpdate, Write};
+
+/// Tools that work in a sandbox (SBX-1).
+const SANDBOX_TOOLS: [&str; 7] = [
+    "bash",
+    "ls",
+    "glob",
+    "grep",
+    "read_file",
+    "write_file",
+    "str_replace",
+];
+/// How often a run asks for a sandbox that it does not get.
+const MAX_FAILURES: u32 = 2;
+
+/// The middleware.
+pub struct Sandbox {
+    port: Arc<dyn SandboxPort>,
+    lazy: bool,
+    tools: BTreeSet<String>,
+    runs: Mutex<BoundedMap<Arc<str>, Held>>,
+}
+
+type Asking = BoxFuture<'static, Result<Arc<str>, Error>>;
+
+/// What a run has of a sandbox.
+#[derive(Default)]
+struct Held {
+    /// The asking that is under way, for calls that are made at the same time. It is theirs: when the run is cancelled it goes
+    /// with them.
+    asking: Option<WeakShared<Asking>>,
+    /// The id, once it is known.
+    id: Option<Arc<str>>,
+    /// Whether the id was written to the thread.
+    is_told: bool,
+    /// How often it was asked for in vain.
+    failures: u32,
+    /// The last failure.
+    error: Option<Error>,
+}
+
+impl Sandbox {
+    /// With the sandboxes of `port`, for those of `tools` that work in one.
+    pub fn new(port: Arc<dyn SandboxPort>, lazy: bool, tools: &[Arc<dyn DynTool>]) -> Self {
+        let ours = tools.iter().filter(|tool| tool.origin().mcp().is_none());
+        let names = ours.map(|tool| tool.spec().name.clone());
+        Sandbox {
+            port,
+            lazy,
+            tools: names
+                .filter(|name| SANDBOX_TOOLS.contains(&name.as_str()))
+                .collect(),
+            runs: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
+        }
+    }
+
+    fn runs(&self) -> MutexGuard<'_, BoundedMap<Arc<str>, Held>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The sandbox of a run, asked for once.
+    async fn acquire(&self, run: &Arc<RunContext>) -> Result<Arc<str>, Error> {
+        let (asking, attempt) = {
+            let mut runs = self.runs();
+            let held = runs.get_or_insert_with(run.run_id.clone(), Held::default);
+            if let Some(id) = &held.id {
+                return Ok(id.clone());
+            }
+            if let (MAX_FAILURES.., Some(error)) = (held.failures, &held.error) {
+                return Err(error.clone());
+            }
+            let under_way = held.asking.as_ref().and_then(WeakShared::upgrade);
+            let asking = under_way.unwrap_or_else(|| {
+                let asking = begin(self.port.clone(), run.clone());
+                held.asking = asking.downgrade();
+                asking
+            });
+            (asking, held.failures)
+        };
+        let answer = asking.await;
+        let mut runs = self.runs();
+        let held = runs.get_or_insert_with(run.run_id.clone(), Held::default);
+        match &answer {
+            Ok(id) => held.id = Some(id.clone()),
+            // Those who waited for the same asking count it once.
+            Err(error) if held.failures == attempt => {
+                held.asking = None;
+                held.failures += 1;
+                held.error = Some(error.clone());
+            }
+            Err(_) => {}
+        }
+        answer
+    }
+
+    /// Whether the one who asks is to write the id to the thread; true once.
+    fn tells(&self, run: &RunContext) -> bool {
+        let mut runs = self.runs();
+        let held = runs.get_mut(&run.run_id);
+        held.is_some_and(|held| !std::mem::replace(&mut held.is_told, true))
+    }
+
+    /// Asks before the run begins (MW-SBX-1).
+    fn before_agent(&self, context: &HookContext<'_>) -> HookOutput {
+        if self.lazy || sandbox_id(context.state.channel(Channel::Sandbox)).is_some() {
+            return HookOutput::Continue;
+        }
+        match context.performed() {
+            None => {
+                let port = self.port.clone();
+                HookOutput::Await(Effect::Perform(Work::new(move |run| {
+                    let port = port.clone();
+                    async move { port.acquire(run).await.map(Value::from) }
+                })))
+            }
+            Some(Ok(id)) => {
+                let id: Arc<str> = id.as_str().unwrap_or_default().into();
+                let held = Held {
+                    id: Some(id.clone()),
+                    is_told: true,
+                    ..Held::default()
+                };
+                self.runs().insert(context.run.run_id.clone(), held);
+                HookOutput::Update(StateUpdate::set(Channel::Sandbox, value(&id)))
+            }
+            // A tool that needs it will ask again.
+            Some(Err(error)) => {
+                let signals = &context.run.signals;
+                signals.warn(Warning::SandboxFailed, error.message.clone());
+                HookOutput::Continue
+            }
+        }
+    }
+
+    /// Gives back what the run asked for (MW-SBX-3).
+    fn after_agent(&self, context: &HookContext<'_>) -> HookOutput {
+        if let Some(done) = context.performed() {
+            if let Err(error) = done {
+                let signals = &context.run.signals;
+                signals.warn(Warning::SandboxFailed, error.message.clone());
+            }
+            return HookOutput::Continue;
+        }
+        let held = self.runs().remove(&context.run.run_id);
+        let Some(id) = held.and_then(|held| held.id) else {
+            return HookOutput::Continue;
+        };
+        let port = self.port.clone();
+        HookOutput::Await(Effect::Perform(Work::new(move |run| {
+            let (port, id) = (port.clone(), id.to_string());
+            async move { port.release(run, id).await.map(|()| Value::Null) }
+        })))
+    }
+}
+
+fn begin(port: Arc<dyn SandboxPort>, run: Arc<RunContext>) -> Shared<Asking> {
+    let asking: Asking = Box::pin(async move { port.acquire(run).await.map(Arc::from) });
+    asking.shared()
+}
+
+fn value(id: &str) -> Value {
+    json!({ "sandbox_id": id })
+}
+
+/// The id that a value of the channel names.
+fn sandbox_id(value: Option<&Value>) -> Option<&str> {
+    value?.get("sandbox_id")?.as_str()
+}
+
+/// The outcome with the id of the sandbox among its writes, unless it writes one itself (MW-SBX-2).
+fn with_sandbox(outcome: ToolOutcome, known: Option<&str>, id: &str) -> ToolOutcome {
+    if known == Some(id) {
+        return outcome;
+    }
+    let mut answer = match outcome {
+        ToolOutcome::Answer(answer) => answer,
+        // A failure writes nothing, so it becomes the answer that it would become.
+        ToolOutcome::Failed(fault) => ToolAnswer {
+            content: format!("Error: {fault}").into(),
+            status: ToolStatus::Error,
+            ..ToolAnswer::default()
+        },
+    };
+    let update = answer.update.take().unwrap_or_default();
+    let writes_one = update
+        .writes
+        .iter()
+        .any(|(channel, _)| *channel == Channel::Sandbox);
+    answer.update = Some(match (writes_one, known) {
+        (true, _) => update,
+        (false, None) => update.and(Channel::Sandbox, Write::Value(value(id))),
+        // The thread's sandbox is gone, and another is in its place.
+        (false, Some(_)) => update.and(Channel::Sandbox, Write::Overwrite(value(id))),
+    });
+    ToolOutcome::Answer(answer)
+}
+
+impl Middleware for Sandbox {
+    fn name(&self) -> &str {
+        "sandbox"
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks {
+            before_agent: !self.lazy,
+            after_agent: true,
+            wrap_tool_call: true,
+            ..Hooks::default()
+        }
+    }
+
+    fn policy(&self) -> Map<String, Value> {
+        let tools: Value = self.tools.iter().map(String::as_str).collect();
+        Map::from_iter([
+            ("lazy_init".to_owned(), self.lazy.into()),
+            ("tools".to_owned(), tools),
+            ("host_mounts".to_owned(), self.port.has_host_mounts().into()),
+        ])
+    }
+
+    fn reads(&self) -> &[Channel] {
+        &[Channel::Sandbox]
+    }
+
+    fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
+        Ok(match hook {
+            Hook::BeforeAgent => self.before_agent(context),
+            Hook::AfterAgent => self.after_agent(context),
+            Hook::BeforeModel | Hook::AfterModel => HookOutput::Continue,
+        })
+    }
+
+    fn wrap_tool_call<'a>(
+        &'a self,
+        invocation: ToolInvocation,
+        next: &'a mut dyn NextTool,
+    ) -> BoxFuture<'a, ToolOutcome> {
+        if !self.tools.contains(&invocation.name) {
+            return next.run(invocation);
+        }
+        Box::pin(async move {
+            let run = invocation.run.clone();
+            let id = match self.acquire(&run).await {
+                Ok(id) => id,
+                Err(error) => {
+                    let signals = &run.facts.signals;
+                    signals.warn(Warning::SandboxFailed, error.message.clone());
+                    return ToolOutcome::Failed(format!("there is no sandbox: {}", error.message));
+                }
+            };
+            let known = sandbox_id(invocation.reads.get(Channel::Sandbox)).map(str::to_owned);
+            let outcome = next.run(invocation).await;
+            match self.tells(&run) {
+                true => with_sandbox(outcome, known.as_deref(), &id),
+                false => outcome,
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::middleware::testing::{called, on_state};
+    use crate::middleware::{EffectAnswer, RunFacts};
+    use crate::protocol::error::ErrorCode;
+    use crate::tools::testing::{call, host, mcp, ready, run_with};
+
+    /// Gives ids in turn, and notes what it was asked for.
+    #[derive(Default)]
+    struct Port {
+        ids: Mutex<Vec<Result<&'static str, &'static str>>>,
+        log: Mutex<Vec<String>>,
+        count: AtomicU32,
+    }
+
+    impl Port {
+        fn giving(ids: &[Result<&'static str, &'static str>]) -> Arc<Self> {
+            Arc::new(Port {
+                ids: Mutex::new(ids.to_vec()),
+                ..Port::default()
+            })
+        }
+
+        fn log(&self) -> Vec<String> {
+            self.log.lock().expect("a lock").clone()
+        }
+
+        fn note(&self, what: impl Into<String>) {
+            self.log.lock().expect("a lock").push(what.into());
+        }
+    }
+
+    impl SandboxPort for Port {
+        fn acquire(&self, _: Arc<RunContext>) -> BoxFuture<'_, Result<String, Error>> {
+            self.note("acquire");
+            let place = self.count.fetch_add(1, Ordering::Relaxed) as usize;
+            let id = self.ids.lock().expect("a lock")[place];
+            let id = id.map(str::to_owned);
+            Box::pin(std::future::ready(
+                id.map_err(|fault| Error::new(ErrorCode::Store, fault)),
+            ))
+        }
+
+        fn release(&self, _: Arc<RunContext>, id: String) -> BoxFuture<'_, Result<(), Error>> {
+            self.note(format!("release {id}"));
+            let gone = Err(Error::new(ErrorCode::Store, "it is gone"));
+            let answer = if id == "stuck" { gone } else { Ok(()) };
+            Box::pin(std::future::ready(answer))
+        }
+
+        fn read_file(
+            &self,
+            _: Arc<RunContext>,
+            _: String,
+            _: String,
+        ) -> BoxFuture<'_, Result<Option<String>, Error>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn write_file(
+            &self,
+            _: Arc<RunContext>,
+            _: String,
+            _: String,
+            _: String,
+        ) -> BoxFuture<'_, Result<(), Error>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn has_host_mounts(&self) -> bool {
+            false
+        }
+    }
+
+    fn part(port: &Arc<Port>, lazy: bool) -> Sandbox {
+        let tools = [host("bash"), host("look"), mcp("grep")];
+        Sandbox::new(port.clone(), lazy, &tools)
+    }
+
+    fn facts(run: &str) -> RunFacts {
+        RunFacts {
+            run_id: run.into(),
+            thread_id: "t".into(),
+            ..RunFacts::default()
+        }
+    }
+
+    fn of_run(run: &str, tool: &str, known: Option<&str>) -> ToolInvocation {
+        ToolInvocation {
+            reads: known
+                .map(|id| (Channel::Sandbox, value(id)))
+                .into_iter()
+                .collect(),
+            run: run_with(facts(run)),
+            ..call(tool, json!({}))
+        }
+    }
+
+    fn update(part: &Sandbox, invocation: ToolInvocation) -> Option<StateUpdate> {
+        called(part, invocation).expect("an answer").update
+    }
+
+    /// What a hook of a run does, the port asked where it asks.
+    fn acted(part: &Sandbox, hook: Hook, run: &str, channel: Option<Value>) -> (HookOutput, usize) {
+        let run = facts(run);
+        let before = channel.map(|value| StateUpdate::set(Channel::Sandbox, value));
+        let output = on_state(vec![], before.unwrap_or_default(), |state| {
+            let hooked = |answer: Option<&EffectAnswer>| {
+                let context = HookContext {
+                    state,
+                    run: &run,
+                    answer,
+                };
+                part.hook(hook, &context).expect("no error")
+            };
+            match hooked(None) {
+                HookOutput::Await(Effect::Perform(work)) => {
+                    let done = ready(work.begin(run_with(run.clone())));
+                    hooked(Some(&EffectAnswer::Performed(Box::new(done))))
+                }
+                other => other,
+            }
+        });
+        let warnings = run.signals.take_warnings();
+        (output, warnings.map_or(0, |warnings| warnings.len()))
+    }
+
+    #[test]
+    fn sbx_1_lazily_nothing_is_asked_before_a_tool_needs_it() {
+        let port = Port::giving(&[Ok("s1")]);
+        let part = part(&port, true);
+        assert!(!part.hooks().before_agent);
+        assert_eq!(update(&part, of_run("r", "look", None)), None);
+        assert_eq!(
+            update(&part, of_run("r", "grep", None)),
+            None,
+            "a server's tool"
+        );
+        assert_eq!(port.log(), [""; 0]);
+        let told = StateUpdate::set(Channel::Sandbox, value("s1"));
+        assert_eq!(update(&part, of_run("r", "bash", None)), Some(told));
+        assert_eq!(update(&part, of_run("r", "bash", None)), None, "told once");
+        assert_eq!(port.log(), ["acquire"]);
+    }
+
+    #[test]
+    fn sbx_1_eagerly_it_is_asked_for_where_the_thread_has_none() {
+        let port = Port::giving(&[Ok("s1")]);
+        let part = part(&port, false);
+        let (output, _) = acted(&part, Hook::BeforeAgent, "r", Some(value("old")));
+        assert!(matches!(output, HookOutput::Continue), "the thread has one");
+        let (output, _) = acted(&part, Hook::BeforeAgent, "r", None);
+        let HookOutput::Update(told) = output else {
+            panic!("{output:?}");
+        };
+        assert_eq!(told, StateUpdate::set(Channel::Sandbox, value("s1")));
+        assert_eq!(update(&part, of_run("r", "bash", Some("s1"))), None);
+        acted(&part, Hook::AfterAgent, "r", Some(value("s1")));
+        assert_eq!(port.log(), ["acquire", "release s1"]);
+    }
+
+    #[test]
+    fn sbx_1_an_eager_asking_that_fails_is_a_warning_and_is_made_up_for() {
+        let port = Port::giving(&[Err("no room"), Ok("s1")]);
+        let part = part(&port, false);
+        let (output, warnings) = acted(&part, Hook::BeforeAgent, "r", None);
+        assert!(matches!(output, HookOutput::Continue));
+        assert_eq!(warnings, 1);
+        assert!(update(&part, of_run("r", "bash", None)).is_some());
+    }
+
+    #[test]
+    fn sbx_2_the_id_joins_what_the_tool_writes_unless_it_writes_one_itself() {
+        let answered = |update: StateUpdate| {
+            ToolOutcome::Answer(ToolAnswer {
+                update: Some(update),
+                ..ToolAnswer::default()
+            })
+        };
+        let title = StateUpdate::set(Channel::Title, "x");
+        let own = StateUpdate::set(Channel::Sandbox, value("mine"));
+        let writes = |outcome| match outcome {
+            ToolOutcome::Answer(answer) => answer.update,
+            ToolOutcome::Failed(fault) => panic!("{fault}"),
+        };
+        let both = title
+            .clone()
+            .and(Channel::Sandbox, Write::Value(value("s1")));
+        assert_eq!(
+            writes(with_sandbox(answered(title.clone()), None, "s1")),
+            Some(both)
+        );
+        assert_eq!(
+            writes(with_sandbox(answered(own.clone()), None, "s1")),
+            Some(own)
+        );
+        assert_eq!(
+            writes(with_sandbox(answered(title.clone()), Some("s1"), "s1")),
+            Some(title)
+        );
+        let replaced = writes(with_sandbox(
+            ToolOutcome::Answer(ToolAnswer::default()),
+            Some("s0"),
+            "s1",
+        ));
+        assert_eq!(
+            replaced,
+            Some(StateUpdate::overwrite(Channel::Sandbox, value("s1")))
+        );
+        let ToolOutcome::Answer(failed) = with_sandbox(ToolOutcome::Failed("x".into()), None, "s1")
+        else {
+            panic!("the id is kept");
+        };
+        assert_eq!(
+            (failed.content, failed.status),
+            ("Error: x".into(), ToolStatus::Error)
+        );
+    }
+
+    #[test]
+    fn sbx_2_calls_at_the_same_time_ask_once_and_one_of_them_tells() {
+        let port = Port::giving(&[Ok("s1")]);
+        let part = part(&port, true);
+        let asked = ready(async {
+            futures_util::future::join(
+                part.acquire(&run_with(facts("r"))),
+                part.acquire(&run_with(facts("r"))),
+            )
+            .await
+        });
+        assert_eq!(asked, (Ok("s1".into()), Ok("s1".into())));
+        assert_eq!(port.log(), ["acquire"]);
+        let told = [(); 2].map(|()| update(&part, of_run("r", "bash", None)).is_some());
+        assert_eq!(told, [true, false]);
+    }
+
+    #[test]
+    fn a_sandbox_that_cannot_be_had_fails_the_calls_and_is_not_asked_for_without_end() {
+        let port = Port::giving(&[Err("full"), Err("full")]);
+        let part = part(&port, true);
+        for _ in 0..5 {
+            let fault = called(&part, of_run("r", "bash", None)).expect_err("no sandbox");
+            assert!(fault.contains("full"), "{fault}");
+        }
+        assert_eq!(port.log(), ["acquire", "acquire"]);
+        let (output, warnings) = acted(&part, Hook::AfterAgent, "r", None);
+        assert!(matches!(output, HookOutput::Continue) && warnings == 0);
+        assert_eq!(port.log().len(), 2, "nothing to give back");
+    }
+
+    #[test]
+    fn sbx_3_a_run_gives_back_what_it_asked_for_and_only_that() {
+        let port = Port::giving(&[Ok("s1"), Ok("s1")]);
+        let part = part(&port, true);
+        let (output, _) = acted(&part, Hook::AfterAgent, "r0", Some(value("of a fork")));
+        assert!(matches!(output, HookOutput::Continue));
+        assert_eq!(port.log(), [""; 0]);
+        for run in ["r1", "r2"] {
+            update(&part, of_run(run, "bash", Some("s1")));
+            acted(&part, Hook::AfterAgent, run, Some(value("s1")));
+            acted(&part, Hook::AfterAgent, run, Some(value("s1")));
+        }
+        assert_eq!(
+            port.log(),
+            ["acquire", "release s1", "acquire", "release s1"]
+        );
+    }
+
+    #[test]
+    fn sbx_3_one_that_cannot_be_given_back_is_a_warning() {
+        let port = Port::giving(&[Ok("stuck")]);
+        let part = part(&port, true);
+        update(&part, of_run("r", "bash", None));
+        let (output, warnings) = acted(&part, Hook::AfterAgent, "r", None);
+        assert!(matches!(output, HookOutput::Continue), "{output:?}");
+        assert_eq!(warnings, 1);
+    }
+}
