@@ -312,6 +312,13 @@
 /* The host answered its model call with an error. */
 #define FAWN_ERR_MODEL_HOST (-610)
 
+/* The model was not asked: its calls have failed so often of late that the circuit breaker waits
+ * a while. */
+#define FAWN_ERR_MODEL_UNAVAILABLE (-611)
+
+/* The model gave no answer that can be shown; a message of the thread stands in for it. */
+#define FAWN_ERR_MODEL_NO_ANSWER (-612)
+
 /* A broken invariant of the library. */
 #define FAWN_ERR_INTERNAL (-901)
 
@@ -861,8 +868,9 @@ int32_t fawn_call_emit(fawn_runtime runtime,
  *
  * `call_id`: from the "host_call" event. `json`, `len`: `{"ok": ...}` or `{"error": {"message": "..."}}` (schema
  * "call_answer"). What stands under "ok" depends on the kind of the call: a tool's answer, a model's reply, whether a
- * guardrail allows a call (schema "guardrail_answer"), or, when you are asked as a middleware, a verdict (schema "middleware_verdict") on what "args" says (schema "middleware_question"). `err`:
- * the error object on failure; the call is still open then, so that an answer that does not fit can be mended.
+ * guardrail allows a call (schema "guardrail_answer"), or, when you are asked as a middleware, a verdict (schema
+ * "middleware_verdict") on what "args" says (schema "middleware_question"). `err`: the error object on failure; the call is
+ * still open then, so that an answer that does not fit can be mended.
  *
  * FAWN_GONE: it was answered before, was cancelled, or its deadline passed. Of two answers at the same time one gets
  * FAWN_OK. Errors: FAWN_ERR_HANDLE, also for a `call_id` that was never given; the FAWN_ERR_JSON_* and option errors.

@@ -142,6 +142,8 @@ enum class status : std::int32_t {
     err_model_truncated = FAWN_ERR_MODEL_TRUNCATED,
     err_script_exhausted = FAWN_ERR_SCRIPT_EXHAUSTED,
     err_model_host = FAWN_ERR_MODEL_HOST,
+    err_model_unavailable = FAWN_ERR_MODEL_UNAVAILABLE,
+    err_model_no_answer = FAWN_ERR_MODEL_NO_ANSWER,
     err_internal = FAWN_ERR_INTERNAL,
 };
 

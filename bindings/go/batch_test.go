@@ -150,7 +150,7 @@ func BenchmarkSplit(b *testing.B) {
 // Events of models that are tried again.
 func TestModelAttempts(t *testing.T) {
 	const batch = `[{"seq":3,"run_id":"r","thread_id":"t","type":"model_attempt","at":"2026-01-02T03:04:05.000000Z","data":` +
-		`{"message_id":"m","model":"big","attempt":1,"max_attempts":3,"error":{"code":"model_server","status":-604,"message":"x",` +
+		`{"message_id":"m","model":"big","attempt":1,"max_attempts":3,"reason":"transient","error":{"code":"model_server","status":-604,"message":"x",` +
 		`"retryable":true},"next":"retry","wait_ms":250,"next_model":null}},` +
 		`{"seq":4,"type":"model_attempt","at":"","data":{"message_id":null,"model":"big","attempt":3,"max_attempts":3,` +
 		`"error":{"code":"model_server","status":-604,"message":"x","retryable":true},"next":"fallback","wait_ms":null,"next_model":"small"}},` +
@@ -160,7 +160,7 @@ func TestModelAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, ok := events[0].Data().(*ModelAttempt)
-	if !ok || first.MessageID != "m" || first.Model != "big" || first.Attempt != 1 || first.MaxAttempts != 3 || first.Next != NextRetry ||
+	if !ok || first.MessageID != "m" || first.Model != "big" || first.Attempt != 1 || first.MaxAttempts != 3 || first.Reason != "transient" || first.Next != NextRetry ||
 		first.WaitMS == nil || *first.WaitMS != 250 || first.NextModel != "" || !first.Error.Is(ErrModelServer) || !first.Error.Retryable {
 		t.Errorf("%v", events[0].Data())
 	}

@@ -137,6 +137,10 @@ const (
 	ErrScriptExhausted = Code("script_exhausted")
 	// The host answered its model call with an error.
 	ErrModelHost = Code("model_host")
+	// The model was not asked: its calls have failed so often of late that the circuit breaker waits a while.
+	ErrModelUnavailable = Code("model_unavailable")
+	// The model gave no answer that can be shown; a message of the thread stands in for it.
+	ErrModelNoAnswer = Code("model_no_answer")
 	// A broken invariant of the library.
 	ErrInternal = Code("internal")
 )

@@ -32,8 +32,10 @@ type ModelAttempt struct {
 	Model string `json:"model"`
 	// Attempt counts from 1 for each model.
 	Attempt int `json:"attempt"`
-	// MaxAttempts is how many this model is given.
+	// MaxAttempts is how many this model is given, as things stand.
 	MaxAttempts int `json:"max_attempts"`
+	// Reason is the class of the failure: quota, auth, burst_rate, transient, busy or generic. New versions may add to these.
+	Reason string `json:"reason"`
 	// Error is why it failed.
 	Error *Error `json:"error"`
 	// Next is what follows: one of the Next... constants.

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
 use crate::middleware::{
-    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, with_calls,
+    EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, error_of_fallback,
+    is_error_fallback, with_calls,
 };
 use crate::ports::checkpoint::Source;
 use crate::ports::host::{RunContext, RunStart};
@@ -77,6 +78,8 @@ pub struct RunMachine {
     answer: Option<EffectAnswer>,
     /// A cancellation that waits for the next boundary.
     pending_end: Option<Box<End>>,
+    /// Id of the newest reply of this run.
+    last_reply: Option<Arc<str>>,
     /// Steps of this turn.
     steps: u32,
     /// Steps of the turns before it.
@@ -96,6 +99,7 @@ impl RunMachine {
             phase,
             answer: None,
             pending_end: None,
+            last_reply: None,
             steps: 0,
             earlier_steps: 0,
             usage: Usage::default(),
@@ -448,7 +452,7 @@ impl RunMachine {
                 Hook::BeforeModel => Phase::CallModel,
                 Hook::AfterModel => Phase::Decide,
                 Hook::AfterAgent => {
-                    self.end(RunStatus::Success, None);
+                    self.end_turn(state);
                     return Ok(None);
                 }
             };
@@ -508,7 +512,7 @@ impl RunMachine {
             Some(Jump::Model) => Phase::Hooks(Hook::BeforeModel, 0),
             Some(Jump::Tools) => Phase::Save(Source::Loop, Box::new(Phase::CallTools)),
             Some(Jump::End) if hook == Hook::AfterAgent => {
-                self.end(RunStatus::Success, None);
+                self.end_turn(state);
                 return Ok(None);
             }
             Some(Jump::End) => {
@@ -529,6 +533,7 @@ impl RunMachine {
         if let Some(usage) = &reply.usage {
             self.usage.add(usage);
         }
+        self.last_reply = Some(message_id.clone());
         let mut fields = reply_fields(message_id, reply);
         let mut known = HashSet::new();
         for call in &mut fields.tool_calls {
@@ -795,6 +800,33 @@ impl RunMachine {
             }
         }
         ToolCalls::default()
+    }
+
+    /// The end of a run that went its whole way: a success, unless the last reply stands in for an answer that never came
+    /// (MW-LLM-5, MW-TRM-3). A cancellation that is on its way counts before that (RUN-32).
+    fn end_turn(&mut self, state: &ThreadState) {
+        match self.missing_answer(state) {
+            None => self.end(RunStatus::Success, None),
+            Some(error) => match self.pending_end.take() {
+                Some(end) => self.finish(*end),
+                None => self.end(RunStatus::Error, Some(error)),
+            },
+        }
+    }
+
+    /// Why the last reply of this run is no answer. Replies of earlier runs say nothing of this one (RUN-35).
+    fn missing_answer(&self, state: &ThreadState) -> Option<Error> {
+        let view = state.view(&self.overlay);
+        let ai = view
+            .messages()
+            .rev()
+            .find(|message| message.kind() == Kind::Ai)?;
+        let is_of_this_run = ai.id().is_some() && ai.id() == self.last_reply.as_deref();
+        if !is_of_this_run || !is_error_fallback(ai) {
+            return None;
+        }
+        let noted = self.options.context.facts.signals.failure();
+        Some(noted.unwrap_or_else(|| error_of_fallback(ai)))
     }
 
     fn end(&mut self, status: RunStatus, error: Option<Error>) {

@@ -18,6 +18,7 @@ mod guardrail_record;
 mod hard_stop;
 pub mod host_middleware;
 pub mod input_sanitization;
+pub mod llm_error_handling;
 pub mod loop_detection;
 pub mod mcp_routing;
 pub mod memory;
@@ -72,6 +73,7 @@ use dynamic_context::{DynamicContext, DynamicContextConfig};
 use guardrail_provider::Guardrail;
 use host_middleware::HostMiddleware;
 use input_sanitization::InputSanitization;
+use llm_error_handling::LlmErrorHandling;
 use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use memory::Memory;
@@ -110,8 +112,8 @@ use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{
-    AppConfig, Feature as _, GuardrailsConfig, LoopDetectionConfig, SummarizationConfig,
-    TitleConfig, TokenBudgetConfig, ToolOutputConfig, ToolProgressConfig,
+    AppConfig, CircuitBreakerConfig, Feature as _, GuardrailsConfig, LoopDetectionConfig,
+    SummarizationConfig, TitleConfig, TokenBudgetConfig, ToolOutputConfig, ToolProgressConfig,
 };
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
@@ -127,8 +129,8 @@ use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 use crate::tools::deferred::DeferredTools;
 
-pub use reply::is_error_fallback;
 pub(crate) use reply::with_calls;
+pub use reply::{error_of_fallback, is_error_fallback};
 
 /// One place in the chain.
 pub struct Place {
@@ -145,8 +147,7 @@ type Lead = fn(&mut ChainInputs<'_>) -> Result<Option<Arc<dyn Middleware>>, Erro
 /// Makes a middleware from settings.
 type Outright = fn(Map<String, Value>) -> Result<Arc<dyn Middleware>, Error>;
 
-/// The chain, outermost first, and why each stands where it stands (DeerFlow MC-1 to MC-5). Those of the reference that are
-/// not there yet join at their place.
+/// The chain, outermost first, and why each stands where it stands (DeerFlow MC-1 to MC-5).
 pub const CHAIN: &[Place] = &[
     // Outermost, so that everything inside, retries too, sees what the user wrote as data.
     Place {
@@ -213,6 +214,22 @@ pub const CHAIN: &[Place] = &[
         outright: Some(|settings| {
             no_settings(&settings)?;
             Ok(dangling_tool_call::new())
+        }),
+    },
+    // Inside of the repair, so that it passes on what the model is to see; outside of all that has words for one call only.
+    Place {
+        name: "llm_error_handling",
+        lead: |inputs| {
+            let retries = inputs.app.llm_call.clone();
+            there(LlmErrorHandling::new(
+                inputs.app.circuit_breaker.clone(),
+                Some(retries),
+            ))
+        },
+        outright: Some(|settings| {
+            let config: CircuitBreakerConfig = from_value(Value::Object(settings))?;
+            config.validate()?;
+            made(LlmErrorHandling::new(config, None))
         }),
     },
     // Outside of the handling of errors: a refusal is no failure of the tool.
@@ -545,9 +562,6 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
     }
 }
 
-/// Names of middlewares of the reference that this version does not have.
-const NOT_YET: &[&str] = &["llm_error_handling"];
-
 /// What a lead agent's chain is made from.
 pub struct ChainInputs<'a> {
     /// The configuration.
@@ -611,9 +625,11 @@ impl<'a> ChainInputs<'a> {
     }
 }
 
+/// Where the files are that an agent's tools work on: on this machine, in a sandbox, in both.
+type AgentFiles = (Option<Arc<dyn ThreadFiles>>, Option<Arc<dyn Sandbox>>);
+
 impl ChainInputs<'_> {
-    /// Where the files are that the agent's tools work on: on this machine, in a sandbox, in both.
-    fn files(&self) -> (Option<Arc<dyn ThreadFiles>>, Option<Arc<dyn Sandbox>>) {
+    fn files(&self) -> AgentFiles {
         let sandbox = self.sandbox.clone();
         let sandbox = sandbox.map(|sandbox| sandbox as Arc<dyn Sandbox>);
         (self.thread_files.clone(), sandbox)
@@ -647,12 +663,11 @@ fn skill_description(text: &str) -> Option<String> {
 /// The middleware that a configuration names, or that the host is.
 ///
 /// # Errors
-/// `UnknownVariant` for a name that none has, `Unsupported` for one of the reference that this version does not have, and
-/// those of its settings. `Conflict` when one of the host's takes the name of another.
+/// `UnknownVariant` for a name that none has, `Unsupported` for one that only a lead agent has, and those of its settings. `Conflict` when one of the host's takes the name of another.
 pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> {
     if let Some(host) = &config.host {
         let name = config.name.as_str();
-        if NOT_YET.contains(&name) || CHAIN.iter().any(|place| place.name == name) {
+        if CHAIN.iter().any(|place| place.name == name) {
             return Err(Error::at(
                 ErrorCode::Conflict,
                 "/name",
@@ -669,18 +684,14 @@ pub fn by_name(config: &MiddlewareConfig) -> Result<Arc<dyn Middleware>, Error> 
         .and_then(|place| place.outright);
     match outright {
         Some(make) => make(config.settings.clone()),
-        None if NOT_YET.contains(&config.name.as_str())
-            || CHAIN.iter().any(|place| place.name == config.name) =>
-        {
-            Err(Error::at(
-                ErrorCode::Unsupported,
-                "",
-                format!(
-                    "the middleware {:?} cannot be named here in this version",
-                    config.name
-                ),
-            ))
-        }
+        None if CHAIN.iter().any(|place| place.name == config.name) => Err(Error::at(
+            ErrorCode::Unsupported,
+            "",
+            format!(
+                "the middleware {:?} cannot be named here: only a lead agent has it",
+                config.name
+            ),
+        )),
         None => {
             let known: Vec<String> = CHAIN
                 .iter()
@@ -1060,7 +1071,6 @@ mod tests {
             if let Some(Ok(middleware)) = place.outright.map(|make| make(Map::new())) {
                 assert_eq!(middleware.name(), place.name);
             }
-            assert!(!NOT_YET.contains(&place.name), "{}", place.name);
         }
     }
 }

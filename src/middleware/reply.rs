@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::message_marks::first_chars;
+use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, ToolCall};
 use crate::state::View;
 use crate::state::python;
@@ -19,14 +21,35 @@ const CALL_BLOCKS: [&str; 4] = ["tool_use", "tool_call", "function_call", "input
 /// The member of `additional_kwargs` that says that a reply stands in for an answer which never came; its run failed.
 pub(crate) const ERROR_FALLBACK: &str = "deerflow_error_fallback";
 
+/// Most characters of a reply that a run reports as its failure (RUN-32).
+const MAX_FAILURE_CHARS: usize = 2000;
+
 /// Most characters of a tool's name in words of ours: the name is the model's.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Whether a message stands in for an answer that never came, so that whoever drives the run reports an error (MW-TRM-3,
-/// SUB-35).
+/// Whether a message stands in for an answer that never came, so that whoever drives the run reports an error (MW-LLM-5,
+/// MW-TRM-3, SUB-35).
 pub fn is_error_fallback(message: &Message) -> bool {
     message.kind() == Kind::Ai
         && message.fields().additional_kwargs.get(ERROR_FALLBACK) == Some(&Value::Bool(true))
+}
+
+/// What a run reports whose last reply stands in for an answer that never came, where nobody has said more: the detail that
+/// the reply holds, else its reason, else its text (RUN-32).
+pub fn error_of_fallback(message: &Message) -> Error {
+    let kwargs = &message.fields().additional_kwargs;
+    let said = ["error_detail", "error_reason"]
+        .into_iter()
+        .find_map(|name| {
+            let text = kwargs.get(name)?.as_str()?.trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        });
+    let text = said.unwrap_or_else(|| message.text().trim().to_owned());
+    let text = match text.is_empty() {
+        true => "the model gave no answer",
+        false => first_chars(&text, MAX_FAILURE_CHARS),
+    };
+    Error::new(ErrorCode::ModelNoAnswer, text)
 }
 
 /// The newest message, if a model wrote it.
@@ -285,6 +308,32 @@ pub(crate) mod tests {
         ] {
             assert!(!asks(members, counts));
         }
+    }
+
+    #[test]
+    fn run_32_a_reply_that_stands_in_is_reported_by_its_detail_its_reason_or_its_text() {
+        let told = |members: Value| {
+            let error = error_of_fallback(&reply(members));
+            assert_eq!(error.code, ErrorCode::ModelNoAnswer);
+            error.message
+        };
+        let both = json!({"error_detail": " down ", "error_reason": "transient"});
+        let blank = json!({"error_detail": " ", "error_reason": "transient"});
+        let odd = json!({"error_detail": 1});
+        assert_eq!(
+            told(json!({"content": "x", "additional_kwargs": both})),
+            "down"
+        );
+        assert_eq!(
+            told(json!({"content": "x", "additional_kwargs": blank})),
+            "transient"
+        );
+        assert_eq!(told(json!({"content": "x", "additional_kwargs": odd})), "x");
+        assert_eq!(told(json!({"content": " "})), "the model gave no answer");
+        assert_eq!(
+            told(json!({"content": "é".repeat(5000)})).chars().count(),
+            2000
+        );
     }
 
     #[test]

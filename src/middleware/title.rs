@@ -1,7 +1,8 @@
 //! Names a conversation after its first exchange.
 //!
 //! With a model of its own the title is asked for, on the middleware's account: nobody sees the answer stream. Without one,
-//! or when the model fails, the user's words are cut to size. A thread that has a title keeps it, whoever gave it.
+//! when the model fails, or where an error stands in for the answer, the user's words are cut to size. A thread that has a
+//! title keeps it, whoever gave it.
 //!
 //! Source: DeerFlow `TitleMiddleware`, MW-TTL. A hidden `todo_reminder` counts as a second message of the user there and
 //! here.
@@ -9,6 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::message_marks::{content_lines, first_chars, is_reminder, without_thinking};
+use super::reply::is_error_fallback;
 use super::user_message::original_text;
 use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question};
 use crate::protocol::app_config::{Feature, TitleConfig};
@@ -160,7 +162,10 @@ impl Middleware for Title {
         let Some(exchange) = exchange.filter(|exchange| exchange.assistant.is_some()) else {
             return Ok(HookOutput::Continue);
         };
-        let asked = match (&self.model, context.reply()) {
+        // No model is asked about an answer that never came, right after one has failed.
+        let is_answered = !exchange.assistant.is_some_and(is_error_fallback);
+        let model = self.model.as_ref().filter(|_| is_answered);
+        let asked = match (model, context.reply()) {
             (None, _) => None,
             (Some(model), None) => {
                 let question = self.question(&exchange, model);

@@ -11,6 +11,7 @@ use super::host::RunContext;
 use super::tool::ToolSpec;
 use crate::protocol::error::Error;
 use crate::protocol::message::{InvalidToolCall, Message, ToolCall};
+use crate::protocol::model_failure::FailureReason;
 use crate::protocol::trust::SystemText;
 use crate::state::reads::ChannelReads;
 use crate::state::transcript::Transcript;
@@ -95,6 +96,10 @@ pub trait DeltaSink: Send {
     }
     /// What was pushed so far is void: another attempt begins.
     fn reset(&mut self) {}
+    /// Takes what has arrived of the reply, if the sink keeps it.
+    fn arrived(&mut self) -> Option<Box<ModelReply>> {
+        None
+    }
     /// Hears of each attempt that failed, before what follows it.
     fn attempt_failed(&mut self, attempt: &FailedAttempt<'_>) {
         let _ = attempt;
@@ -108,8 +113,10 @@ pub struct FailedAttempt<'a> {
     pub model: &'a str,
     /// Which attempt with this model: 1, 2, …
     pub attempt: u32,
-    /// How many attempts this model is given at most.
+    /// How many attempts this model is given at most, as things stand.
     pub max_attempts: u32,
+    /// The class of the failure (MW-LLM-4).
+    pub reason: FailureReason,
     /// Why it failed.
     pub error: &'a Error,
     /// What follows.
@@ -210,6 +217,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// What had arrived when a stream broke.
     pub partial: Option<Box<ModelReply>>,
+    /// Whether it was a stream that had begun and then fell silent.
+    pub has_stalled: bool,
 }
 
 impl ModelError {
@@ -230,6 +239,7 @@ impl From<Error> for ModelError {
             error,
             retry_after: None,
             partial: None,
+            has_stalled: false,
         }
     }
 }

@@ -31,11 +31,12 @@ pub struct AuditRecord {
     pub changes: Map<String, Value>,
 }
 
-/// Signals of one run: why it stopped early, warnings and records on their way to the host, work that is given up, and what it
-/// has active of skills.
+/// Signals of one run: why it stopped early, why its model did not answer, warnings and records on their way to the host, work
+/// that is given up, and what it has active of skills.
 #[derive(Debug, Default)]
 pub struct RunSignals {
     stop_reason: Mutex<Option<StopReason>>,
+    failure: Mutex<Option<Error>>,
     has_warnings: AtomicBool,
     warnings: Mutex<Warnings>,
     has_records: AtomicBool,
@@ -71,6 +72,18 @@ impl RunSignals {
     /// What was noted.
     pub fn stop_reason(&self) -> Option<StopReason> {
         *locked(&self.stop_reason)
+    }
+
+    /// Notes whether the model's newest turn has failed, and why: what stands in the thread for its answer has words only, and
+    /// the run ends with this (MW-LLM-5). `None` when the model answered.
+    pub fn note_turn(&self, failure: Option<Error>) {
+        *locked(&self.failure) = failure;
+    }
+
+    /// Why the model's newest turn has failed; `None` when it did not. Whatever goes on after an answer, such as a look at the
+    /// goal, has nothing to go on from when this is something (GOAL-12).
+    pub fn failure(&self) -> Option<Error> {
+        locked(&self.failure).clone()
     }
 
     /// Warns the host. `message` holds no secrets.

@@ -157,6 +157,10 @@ error_codes! {
     ScriptExhausted = -609, "script_exhausted";
     /// The host answered its model call with an error.
     ModelHost = -610, "model_host";
+    /// The model was not asked: its calls have failed so often of late that the circuit breaker waits a while.
+    ModelUnavailable = -611, "model_unavailable";
+    /// The model gave no answer that can be shown; a message of the thread stands in for it.
+    ModelNoAnswer = -612, "model_no_answer";
 
     /// A broken invariant of the library.
     Internal = -901, "internal";

@@ -23,6 +23,7 @@ pub mod json;
 pub mod message;
 pub mod model;
 pub mod model_entry;
+pub mod model_failure;
 pub mod named_model;
 pub mod number_text;
 pub mod request_secrets;

@@ -181,13 +181,16 @@ mod tests {
             "fallbacks": ["b", {"provider": "host", "retry_after_partial": true}],
         }))
         .unwrap();
-        assert_eq!((entry.label.as_str(), entry.retry.max_retries), ("m", 5));
+        assert_eq!(
+            (entry.label.as_str(), entry.retry.max_retries),
+            ("m", Some(5))
+        );
         assert!(matches!(&entry.fallbacks[0], ModelRef::Named(name) if name == "b"));
         let ModelRef::Inline(inline) = &entry.fallbacks[1] else {
             panic!("a model in place")
         };
         assert_eq!(inline.label, "host");
-        assert!(inline.retry.retry_after_partial);
+        assert_eq!(inline.retry.retry_after_partial, Some(true));
     }
 
     #[test]

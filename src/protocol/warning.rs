@@ -76,6 +76,11 @@ pub enum Warning {
     CommandRefused,
     /// A shell command is risky; it was run (MW-AUD-4).
     CommandRisky,
+    /// A model failed so often that it is not asked for a while (MW-LLM-6).
+    CircuitOpened,
+    /// An agent's configuration says how many model calls may run at once, and the runtime goes by another number since before
+    /// (MW-LLM-7).
+    ConcurrencyFixed,
 }
 
 impl Warning {
@@ -118,6 +123,8 @@ impl Warning {
             Warning::GuardrailFailed => "guardrail_failed",
             Warning::CommandRefused => "command_refused",
             Warning::CommandRisky => "command_risky",
+            Warning::CircuitOpened => "circuit_opened",
+            Warning::ConcurrencyFixed => "concurrency_fixed",
         }
     }
 }

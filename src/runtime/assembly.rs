@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Map;
 
-use super::{Runtime, model_chain};
+use super::Runtime;
+use super::model_chain::{self, CallPolicy};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
@@ -185,7 +186,8 @@ impl Runtime {
 
     /// A bare graph of what the host composed itself.
     fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
-        let chain = model_chain::chain(&given.model, &self.0.models, self.0.jitter)
+        let policy = CallPolicy::plain(self.0.jitter);
+        let chain = model_chain::chain(&given.model, &self.0.models, policy)
             .map_err(|error| error.below("/model"))?;
         let needs_host = chain.needs_host || !given.tools.is_empty();
         let tools = given

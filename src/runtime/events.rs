@@ -151,7 +151,7 @@ impl RunEvents {
             json!({
                 "message_id": message_id, "model": failed.model,
                 "attempt": failed.attempt, "max_attempts": failed.max_attempts,
-                "error": failed.error.payload(),
+                "reason": failed.reason.name(), "error": failed.error.payload(),
                 "next": next, "wait_ms": wait_ms, "next_model": next_model,
             })
             .to_string()

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
+use super::Runtime;
 use super::assembly::{Assembly, check_host_tools};
+use super::model_chain::{self, CallPolicy};
 use super::sync::lock;
-use super::{Runtime, model_chain};
 use crate::adapters::agents_dir::AgentsDir;
 use crate::adapters::host_memory::HostMemory;
 use crate::adapters::host_sandbox::HostSandbox;
@@ -259,6 +260,14 @@ impl Runtime {
         scope.references.leave_out(&mut model.parameters);
         warnings.extend(model_warnings);
         let (provider, model_asks) = self.ready_model(scope, &model)?;
+        let wanted = app.llm_call.max_concurrent_calls;
+        let fixed = self.0.in_flight.limit().unwrap_or(wanted);
+        if wanted != fixed && wanted > 0 {
+            let text = format!(
+                "llm_call.max_concurrent_calls is {wanted}, but {fixed} has counted in this runtime since before"
+            );
+            warnings.add(Warning::ConcurrencyFixed, text);
+        }
 
         let loaded = scope
             .skills
@@ -375,7 +384,7 @@ impl Runtime {
             return Ok((provider.clone(), *asks));
         }
         let entry = ModelRef::Inline(Box::new(model.entry.clone()));
-        let chain = model_chain::chain(&entry, &self.0.models, self.0.jitter);
+        let chain = model_chain::chain(&entry, &self.0.models, self.call_policy(scope));
         let chain = chain.map_err(|error| Error {
             path: None,
             message: format!("the model {:?}: {}", model.name, error.message),
@@ -387,6 +396,16 @@ impl Runtime {
         }
         ready.insert(key, (chain.model.clone(), chain.needs_host));
         Ok((chain.model, chain.needs_host))
+    }
+
+    /// How models of lead agents are called: by the section `llm_call`, where the models say nothing of their own (MW-LLM-2, 3).
+    fn call_policy(&self, scope: &LeadScope) -> CallPolicy {
+        let section = &scope.app.llm_call;
+        CallPolicy {
+            jitter: self.0.jitter,
+            retry: section.retry_policy(),
+            in_flight: self.0.in_flight.resolve(section.max_concurrent_calls),
+        }
     }
 
     /// A model of the configuration, made to answer without thinking, for the questions of middlewares (MW-TTL-3). `path` is

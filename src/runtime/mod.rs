@@ -7,6 +7,7 @@ mod events;
 mod goal_loop;
 pub mod guarded;
 mod ids;
+mod in_flight;
 pub mod inject;
 mod lead;
 mod logs;
@@ -37,8 +38,10 @@ use self::calls::Calls;
 use self::driver::Driver;
 use self::events::RunEvents;
 use self::ids::Ids;
+use self::in_flight::SharedInFlight;
 use self::lead::LeadScope;
 use self::logs::Logs;
+use self::model_chain::CallPolicy;
 use self::retry::Jitter;
 use self::run::RunShared;
 use self::sync::{block_on, lock};
@@ -69,6 +72,8 @@ struct Inner {
     services: Arc<ThreadServices>,
     models: HashMap<String, ModelEntry>,
     jitter: Jitter,
+    /// The places of model calls of lead agents.
+    in_flight: SharedInFlight,
     /// What lead agents share.
     lead: LeadScope,
     checks: Arc<ArgumentChecks>,
@@ -141,6 +146,10 @@ impl Runtime {
         let driver = Driver::new(config.worker_threads());
         let store = open(&config, driver.is_driven())?;
         let is_driven = driver.is_driven();
+        let in_flight = SharedInFlight::default();
+        if config.app.llm_call.max_concurrent_calls > 0 {
+            in_flight.resolve(config.app.llm_call.max_concurrent_calls);
+        }
         Ok(Runtime(Arc::new(Inner {
             driver,
             services: Arc::new(ThreadServices {
@@ -154,6 +163,7 @@ impl Runtime {
                 .iter()
                 .map(|model| (model.name.clone(), model.model.clone()))
                 .collect(),
+            in_flight,
             lead: LeadScope::new(config.app, references, is_driven),
             checks: Arc::default(),
             jitter: match config.testing {
@@ -293,7 +303,8 @@ impl Runtime {
         let model: ModelEntry = from_text(json)?;
         model.validate()?;
         let model = ModelRef::Inline(Box::new(model));
-        model_chain::chain(&model, &self.0.models, self.0.jitter).map(|chain| chain.model)
+        let policy = CallPolicy::plain(self.0.jitter);
+        model_chain::chain(&model, &self.0.models, policy).map(|chain| chain.model)
     }
 
     /// `fawn_thread_open`.

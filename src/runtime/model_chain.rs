@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::in_flight::InFlight;
 use super::models::provider;
 use super::retry::{Candidate, Jitter, Retrying};
 use crate::adapters::model::host::HostModel;
 use crate::ports::model::DynModelProvider;
 use crate::protocol::config::{ModelConfig, ModelRef};
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::model::RetryPolicy;
 use crate::protocol::model_entry::{MAX_MODELS, ModelEntry, unknown_model};
 
 /// The model of an assembly, with its retries and the models that stand in for it.
@@ -17,6 +19,28 @@ pub struct Chain {
     pub model: Arc<dyn DynModelProvider>,
     /// Whether any of them is answered by the host.
     pub needs_host: bool,
+}
+
+/// How the models of an assembly are called.
+#[derive(Clone)]
+pub struct CallPolicy {
+    /// What varies waits.
+    pub jitter: Jitter,
+    /// What holds where a model says nothing about its retries.
+    pub retry: RetryPolicy,
+    /// The places of attempts, if they are bounded.
+    pub in_flight: Option<Arc<InFlight>>,
+}
+
+impl CallPolicy {
+    /// That of agents which a host composes itself: the models' own word, and any number of calls at once.
+    pub fn plain(jitter: Jitter) -> Self {
+        CallPolicy {
+            jitter,
+            retry: RetryPolicy::default(),
+            in_flight: None,
+        }
+    }
 }
 
 /// Makes the models that `model` leads to, in the order in which they are asked: a model, its fallbacks, each followed by its
@@ -28,7 +52,7 @@ pub struct Chain {
 pub fn chain(
     model: &ModelRef,
     named: &HashMap<String, ModelEntry>,
-    jitter: Jitter,
+    policy: CallPolicy,
 ) -> Result<Chain, Error> {
     let mut found = Vec::new();
     let mut names = HashSet::new();
@@ -55,12 +79,15 @@ pub fn chain(
                 name
             },
             model,
-            retry: entry.retry.clone(),
+            retry: entry.retry.policy(&policy.retry),
         });
     }
     let first = candidates.remove(0);
+    let CallPolicy {
+        jitter, in_flight, ..
+    } = policy;
     Ok(Chain {
-        model: Arc::new(Retrying::new(first, candidates, jitter)),
+        model: Arc::new(Retrying::new(first, candidates, jitter, in_flight)),
         needs_host,
     })
 }

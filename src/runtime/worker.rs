@@ -544,6 +544,10 @@ impl DeltaSink for LeadSink {
         }
     }
 
+    fn arrived(&mut self) -> Option<Box<ModelReply>> {
+        Some(Box::new(self.partial()))
+    }
+
     fn attempt_failed(&mut self, attempt: &FailedAttempt<'_>) {
         self.events.model_attempt(Some(&self.message_id), attempt);
     }
@@ -592,7 +596,12 @@ impl NextModel for ModelChain<'_> {
                 }
                 None => {
                     inject::point("model");
-                    let reply = self.model.call_boxed(&request, &mut *self.sink).await?;
+                    let called = self.model.call_boxed(&request, &mut *self.sink).await;
+                    let reply = called.map_err(|mut failure| {
+                        // Wrappers see what the host has seen, whatever the provider keeps.
+                        failure.partial = failure.partial.or_else(|| self.sink.arrived());
+                        failure
+                    })?;
                     Ok(ModelResponse {
                         reply,
                         updates: Vec::new(),

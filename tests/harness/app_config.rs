@@ -135,14 +135,6 @@ fn what_is_switched_on_and_not_there_is_refused_by_its_path() {
             "/guardrails/provider/use",
         ),
         (
-            json!({"llm_call": {"max_concurrent_calls": 4}}),
-            "/llm_call",
-        ),
-        (
-            json!({"circuit_breaker": {"failure_threshold": 2}}),
-            "/circuit_breaker",
-        ),
-        (
             json!({"sandbox": {"use": "deerflow.sandbox.local:LocalSandboxProvider"}}),
             "/sandbox/use",
         ),
@@ -425,6 +417,16 @@ fn what_does_not_fit_is_refused_by_its_path() {
             "/llm_call/retry_max_attempts",
         ),
         (
+            json!({"llm_call": {"burst_retry_base_delay_ms": 86_400_001}}),
+            OutOfRange,
+            "/llm_call/burst_retry_base_delay_ms",
+        ),
+        (
+            json!({"circuit_breaker": {"failure_threshold": 0}}),
+            OutOfRange,
+            "/circuit_breaker/failure_threshold",
+        ),
+        (
             json!({"authorization": {"default_role": ""}}),
             OutOfRange,
             "/authorization/default_role",
@@ -592,7 +594,7 @@ fn models_by_class_become_models_of_ours() {
         "retry_max_attempts": 4, "thinking": {"type": "enabled"}, "enable_prompt_caching": false}),
     );
     let claude = claude.unwrap();
-    assert_eq!(claude.model.retry.max_retries, 3);
+    assert_eq!(claude.model.retry.max_retries, Some(3));
     let ModelConfig::Anthropic(config) = claude.model.config else {
         panic!("anthropic")
     };
@@ -614,7 +616,7 @@ fn a_model_by_class_keeps_its_class_and_our_members() {
     let class = found.class.unwrap();
     assert_eq!(class.class, "langchain_groq:ChatGroq");
     assert_eq!(class.void_members, ["api_base"]);
-    assert!(found.model.retry.retry_after_partial);
+    assert_eq!(found.model.retry.retry_after_partial, Some(true));
     assert_eq!(found.model.fallbacks.len(), 1);
     let ModelConfig::Openai(config) = found.model.config else {
         panic!("openai")

@@ -608,3 +608,92 @@ fn a_failed_save_ends_the_run_and_leaves_the_state_as_it_was() {
     }
     assert!(state.view(&Overlay::new()).is_empty());
 }
+
+/// A reply that stands in for an answer which never came.
+fn stands_in() -> ModelReply {
+    let mut reply = says("It cannot be reached.");
+    reply
+        .additional_kwargs
+        .insert("deerflow_error_fallback".into(), true.into());
+    reply
+        .additional_kwargs
+        .insert("error_detail".into(), "down".into());
+    reply
+}
+
+#[test]
+fn llm_5_and_run_32_a_run_whose_last_reply_stands_in_for_an_answer_is_an_error() {
+    let done = run(
+        parts(ScriptModel::new(vec![stands_in()])),
+        ThreadState::new(),
+        hello(),
+        100,
+    );
+    assert_eq!(done.outcome.status, RunStatus::Error);
+    let error = done.outcome.error.clone().expect("an error");
+    assert_eq!(
+        (error.code, &*error.message),
+        (ErrorCode::ModelNoAnswer, "down")
+    );
+    assert_eq!(done.texts().last().unwrap(), "ai:It cannot be reached.");
+    // RUN-35: it says nothing of a later run, neither of one that answers nor of one that has nothing to say.
+    let answered = run(
+        parts(ScriptModel::new(vec![says(""), says("fine")])),
+        done.state,
+        hello(),
+        100,
+    );
+    assert_eq!(answered.outcome.status, RunStatus::Success);
+    let failed = run(
+        parts(ScriptModel::new(vec![stands_in()])),
+        ThreadState::new(),
+        hello(),
+        100,
+    );
+    let mut silent = parts(ScriptModel::new(vec![says("never")]));
+    silent.middleware = vec![Noting::acting("ends", &Log::default(), |hook, _| {
+        Ok(match hook {
+            Hook::BeforeAgent => HookOutput::Jump(Jump::End, StateUpdate::default()),
+            _ => HookOutput::Continue,
+        })
+    })];
+    let silent = run(silent, failed.state, hello(), 100);
+    assert_eq!(silent.outcome.status, RunStatus::Success);
+    assert_eq!(silent.outcome.steps, 0);
+}
+
+#[test]
+fn run_32_a_cancellation_that_is_on_its_way_counts_before_a_missing_answer() {
+    let assembly = assembly(parts(ScriptModel::new(vec![says("never")])));
+    for reply in [stands_in(), says("fine")] {
+        let is_missing = !reply.additional_kwargs.is_empty();
+        let mut machine = RunMachine::new(assembly.clone(), options(hello(), 100));
+        let (mut state, mut ids) = (ThreadState::new(), SequentialIds::default());
+        let outcome = loop {
+            match machine.next_step(&state, &mut ids) {
+                Step::CallModel(_) => {
+                    let response = ModelResponse {
+                        reply: reply.clone(),
+                        updates: Vec::new(),
+                    };
+                    machine.model_replied(Ok(response));
+                    machine.cancel(None, Vec::new(), Some("enough".into()));
+                }
+                Step::Save(_) => machine.commit(&mut state),
+                Step::Done(outcome) => break outcome,
+                other => panic!("unexpected {other:?}"),
+            }
+        };
+        let ended = (outcome.status, outcome.cancel_reason.as_deref());
+        if is_missing {
+            assert_eq!(ended, (RunStatus::Interrupted, Some("enough")));
+        } else {
+            assert_eq!(
+                ended,
+                (RunStatus::Success, None),
+                "what came whole is whole"
+            );
+        }
+        assert_eq!(outcome.error, None);
+    }
+}

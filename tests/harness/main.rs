@@ -21,6 +21,7 @@ mod host_middleware;
 mod lead;
 mod lead_options;
 mod lead_tools;
+mod llm_errors;
 mod llmock;
 mod machine;
 mod model_choice;

@@ -134,9 +134,9 @@ export type AppConfig = {
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;
-  /** How many model calls run at once, and how they are tried again. Not available in this version: the models have settings of their own for that. */
+  /** How many model calls of lead agents run at once, and how they are tried again. */
   llm_call?: LlmCallConfig | null;
-  /** Stops calling a model that keeps failing. Not available in this version. */
+  /** Stops calling a model that keeps failing, in lead agents. */
   circuit_breaker?: CircuitBreakerConfig | null;
   /** Agents behind the Agent Client Protocol. Not available in this version. */
   acp_agents?: Record<string, null> | null;
@@ -450,11 +450,11 @@ export type CheckpointEvent = {
   data: CheckpointData;
 };
 
-/** Stops calling a model that keeps failing (MW-LLM-6). */
+/** Stops calling a model that keeps failing (MW-LLM-6). Each assembly counts for itself. */
 export type CircuitBreakerConfig = {
-  /** Failures in a row that open it. Default 5. */
+  /** Failures in a row that open it: calls that failed for good for a reason that passes. Default 5. */
   failure_threshold?: number;
-  /** How long it stays open, in seconds. Default 60. */
+  /** How long it stays open, in seconds; then one call is let through to see. Default 60. */
   recovery_timeout_sec?: number;
   [yours: `x-${string}`]: unknown;
 };
@@ -692,7 +692,7 @@ export type EffectivePolicies = {
 /** The error object: what a call with a negative status puts into its buffer, and what failed events carry. */
 export type ErrorObject = {
   /** What kind of failure. The list is closed: new versions may add to it. */
-  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "unknown_agent" | "not_authorized" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "internal";
+  code: "argument" | "handle" | "not_utf8" | "abi" | "forked" | "panic" | "closed" | "wrong_thread" | "too_large" | "unsupported" | "json_syntax" | "json_depth" | "unknown_member" | "wrong_type" | "out_of_range" | "missing_member" | "unknown_variant" | "unknown_channel" | "conflict" | "null_write" | "message_incomplete" | "unknown_role" | "not_a_message" | "message_invalid" | "message_member" | "arguments_syntax" | "message_extra" | "unknown_message_id" | "sandbox_conflict" | "entry_member" | "entry_type" | "conflicting_writes" | "unknown_model" | "assembly_invalid" | "unknown_agent" | "not_authorized" | "thread_busy" | "unknown_checkpoint" | "store" | "store_corrupt" | "thread_stale" | "recursion_limit" | "cancelled" | "middleware" | "no_queue" | "deadline_exceeded" | "queue_closed" | "behind" | "model_auth" | "model_request" | "model_rate_limit" | "model_server" | "model_connection" | "model_timeout" | "model_protocol" | "model_truncated" | "script_exhausted" | "model_host" | "model_unavailable" | "model_no_answer" | "internal";
   /** The status that the call returned; one per code. */
   status: number;
   /** What went wrong, in words, for a person. */
@@ -1188,15 +1188,23 @@ export type IdsConfig = "random" | "sequential" | {
   [yours: `x-${string}`]: unknown;
 };
 
-/** How many model calls run at once, and how they are tried again (MW-LLM). */
+/**
+ * How many model calls run at once, and how they are tried again, in lead agents (MW-LLM). What a model's own configuration
+ * says about its retries wins.
+ */
 export type LlmCallConfig = {
-  /** Most at once, 0 for any number. Default 0. */
+  /**
+   * Most at once in a runtime, 0 for any number; calls beyond it wait in the order in which they came. It bounds attempts:
+   * who waits to try again holds no place, while a host model does until it has answered, also if it waits for other runs
+   * of the runtime. The first number that the runtime or one of its lead agents has counts for as long as the runtime lives.
+   * Default 0.
+   */
   max_concurrent_calls?: number;
-  /** Attempts, the first included. Default 3. */
+  /** Attempts, the first included, 1 to 101. Default 3. */
   retry_max_attempts?: number;
-  /** The first wait, in milliseconds. Default 1000. */
+  /** The first wait, in milliseconds; later ones are drawn between it and three times the one before. Default 1000. */
   retry_base_delay_ms?: number;
-  /** The longest wait, in milliseconds. Default 8000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8000. */
   retry_cap_delay_ms?: number;
   /** The first wait where an endpoint is called too fast, in milliseconds. Default 5000. */
   burst_retry_base_delay_ms?: number;
@@ -1510,11 +1518,14 @@ export type Model = {
   file?: string | null;
   /** Whether the list starts again after its last reply. Default false: the run fails there. */
   repeat?: boolean;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1528,7 +1539,7 @@ export type Model = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1587,11 +1598,14 @@ export type Model = {
    * ours, and null there leaves it out.
    */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1605,7 +1619,7 @@ export type Model = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1672,11 +1686,14 @@ export type Model = {
   parallel_tool_calls?: boolean | null;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1690,7 +1707,7 @@ export type Model = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1702,11 +1719,14 @@ export type Model = {
   model?: string | null;
   /** How long the host has for one reply, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1720,7 +1740,7 @@ export type Model = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1736,8 +1756,10 @@ export type ModelAttemptData = {
   model: string;
   /** Counted from 1 for each model. */
   attempt: number;
-  /** How many this model is given. */
+  /** How many this model is given, as things stand. */
   max_attempts: number;
+  /** The class of the failure; new classes may come. */
+  reason: "quota" | "auth" | "burst_rate" | "transient" | "busy" | "generic" | (string & {});
   /** An error object: why it failed. */
   error: Record<string, unknown>;
   /** What follows: the same model again, the next one, or the end of the call. */
@@ -1771,11 +1793,14 @@ export type ModelConfig = {
   file?: string | null;
   /** Whether the list starts again after its last reply. Default false: the run fails there. */
   repeat?: boolean;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1789,7 +1814,7 @@ export type ModelConfig = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1848,11 +1873,14 @@ export type ModelConfig = {
    * ours, and null there leaves it out.
    */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1866,7 +1894,7 @@ export type ModelConfig = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1933,11 +1961,14 @@ export type ModelConfig = {
   parallel_tool_calls?: boolean | null;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1951,7 +1982,7 @@ export type ModelConfig = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -1963,11 +1994,14 @@ export type ModelConfig = {
   model?: string | null;
   /** How long the host has for one reply, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -1981,7 +2015,7 @@ export type ModelConfig = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2034,11 +2068,14 @@ export type NamedModel = {
   file?: string | null;
   /** Whether the list starts again after its last reply. Default false: the run fails there. */
   repeat?: boolean;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2052,7 +2089,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2134,11 +2171,14 @@ export type NamedModel = {
    * ours, and null there leaves it out.
    */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2152,7 +2192,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2242,11 +2282,14 @@ export type NamedModel = {
   parallel_tool_calls?: boolean | null;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2260,7 +2303,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2295,11 +2338,14 @@ export type NamedModel = {
   model?: string | null;
   /** How long the host has for one reply, in milliseconds. Default 600000. */
   deadline_ms?: number | null;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2313,7 +2359,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2377,7 +2423,10 @@ export type NamedModel = {
   request_timeout?: number;
   /** In seconds. */
   stream_chunk_timeout?: number;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
   /** More headers, by name. Values are literals or `$NAME` and are treated as secrets. */
   default_headers?: Record<string, string>;
@@ -2451,9 +2500,9 @@ export type NamedModel = {
   replay_reasoning?: boolean;
   /** Added to the address as `api-version=…`, for endpoints that want it there. */
   api_version?: string | null;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2467,7 +2516,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2522,7 +2571,10 @@ export type NamedModel = {
   /** In seconds. */
   default_request_timeout?: number;
   stream_chunk_timeout?: unknown;
-  /** Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients. */
+  /**
+   * Attempts after the first, 0 to 100. Default 2, as in LangChain's chat models and the vendors' own clients; in lead
+   * agents one less than `llm_call.retry_max_attempts`.
+   */
   max_retries?: number;
   /** More headers, by name, such as `anthropic-beta`. Values are literals or `$NAME` and are treated as secrets. */
   default_headers?: Record<string, string>;
@@ -2600,9 +2652,9 @@ export type NamedModel = {
   api_version?: string;
   /** More members of the request body. Members that are set elsewhere are refused. */
   extra_body?: Record<string, unknown>;
-  /** The first wait, in milliseconds. Default 500. */
+  /** The first wait, in milliseconds. Default 500; in lead agents `llm_call.retry_base_delay_ms`. */
   retry_base_delay_ms?: number;
-  /** The longest wait of our own choosing, in milliseconds. Default 8,000. */
+  /** The longest wait of our own choosing, in milliseconds. Default 8,000; in lead agents `llm_call.retry_cap_delay_ms`. */
   retry_cap_delay_ms?: number;
   /**
    * The longest wait that the endpoint may ask for, in milliseconds. When it asks for more, the model is not tried again
@@ -2616,7 +2668,7 @@ export type NamedModel = {
   retry_deadline_ms?: number;
   /**
    * Whether to go on after a part of the reply has reached the host. A `stream_reset` event then says that what was
-   * streamed of the message is void. Default false: the run fails, and keeps the part.
+   * streamed of the message is void. Default false: the call fails, and the part is kept.
    */
   retry_after_partial?: boolean;
   /** Models that are asked, in order, once this one has failed for good: names of the runtime's models, or models in place. Whatever the failure was, as long as nothing of a reply has reached the host or retry_after_partial is set. A fallback's own fallbacks follow it. */
@@ -2890,9 +2942,9 @@ export type RuntimeConfig = {
   guardrails?: GuardrailsConfig | null;
   /** Who may use which model and tool. */
   authorization?: AuthorizationConfig | null;
-  /** How many model calls run at once, and how they are tried again. Not available in this version: the models have settings of their own for that. */
+  /** How many model calls of lead agents run at once, and how they are tried again. */
   llm_call?: LlmCallConfig | null;
-  /** Stops calling a model that keeps failing. Not available in this version. */
+  /** Stops calling a model that keeps failing, in lead agents. */
   circuit_breaker?: CircuitBreakerConfig | null;
   /** Agents behind the Agent Client Protocol. Not available in this version. */
   acp_agents?: Record<string, null> | null;

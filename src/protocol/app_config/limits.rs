@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::feature::{Feature, OpaqueSettings, between, least, not_blank, within};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::pointer_token;
+use crate::protocol::model::{MAX_RETRIES, MAX_WAIT_MS, RetryPolicy, RetryRules};
 
 /// Counts tokens (MW-TKU).
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -231,20 +232,27 @@ impl SafetyFinishReasonConfig {
     }
 }
 
-/// How many model calls run at once, and how they are tried again (MW-LLM).
+/// How many model calls run at once, and how they are tried again, in lead agents (MW-LLM). What a model's own configuration
+/// says about its retries wins.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LlmCallConfig {
-    /// Most at once, 0 for any number. Default 0.
+    /// Most at once in a runtime, 0 for any number; calls beyond it wait in the order in which they came. It bounds attempts:
+    /// who waits to try again holds no place, while a host model does until it has answered, also if it waits for other runs
+    /// of the runtime. The first number that the runtime or one of its lead agents has counts for as long as the runtime lives.
+    /// Default 0.
     pub max_concurrent_calls: u64,
-    /// Attempts, the first included. Default 3.
-    #[schemars(range(min = 1))]
+    /// Attempts, the first included, 1 to 101. Default 3.
+    #[schemars(range(min = 1, max = 101))]
     pub retry_max_attempts: u64,
-    /// The first wait, in milliseconds. Default 1000.
+    /// The first wait, in milliseconds; later ones are drawn between it and three times the one before. Default 1000.
+    #[schemars(range(max = 86_400_000))]
     pub retry_base_delay_ms: u64,
-    /// The longest wait, in milliseconds. Default 8000.
+    /// The longest wait of our own choosing, in milliseconds. Default 8000.
+    #[schemars(range(max = 86_400_000))]
     pub retry_cap_delay_ms: u64,
     /// The first wait where an endpoint is called too fast, in milliseconds. Default 5000.
+    #[schemars(range(max = 86_400_000))]
     pub burst_retry_base_delay_ms: u64,
 }
 
@@ -269,18 +277,40 @@ impl Feature for LlmCallConfig {
 
 impl LlmCallConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        within("/retry_max_attempts", self.retry_max_attempts, 1, u64::MAX)
+        let most = u64::from(MAX_RETRIES) + 1;
+        within("/retry_max_attempts", self.retry_max_attempts, 1, most)?;
+        for (path, delay) in [
+            ("/retry_base_delay_ms", self.retry_base_delay_ms),
+            ("/retry_cap_delay_ms", self.retry_cap_delay_ms),
+            ("/burst_retry_base_delay_ms", self.burst_retry_base_delay_ms),
+        ] {
+            within(path, delay, 0, MAX_WAIT_MS)?;
+        }
+        Ok(())
+    }
+
+    /// How calls of a lead agent's models are tried again where the models say nothing of their own.
+    pub fn retry_policy(&self) -> RetryPolicy {
+        RetryPolicy {
+            max_attempts: u32::try_from(self.retry_max_attempts).unwrap_or(u32::MAX),
+            base_delay_ms: self.retry_base_delay_ms,
+            cap_delay_ms: self.retry_cap_delay_ms,
+            rules: RetryRules::ByReason {
+                burst_base_delay_ms: self.burst_retry_base_delay_ms,
+            },
+            ..RetryPolicy::default()
+        }
     }
 }
 
-/// Stops calling a model that keeps failing (MW-LLM-6).
+/// Stops calling a model that keeps failing (MW-LLM-6). Each assembly counts for itself.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CircuitBreakerConfig {
-    /// Failures in a row that open it. Default 5.
+    /// Failures in a row that open it: calls that failed for good for a reason that passes. Default 5.
     #[schemars(range(min = 1))]
     pub failure_threshold: u64,
-    /// How long it stays open, in seconds. Default 60.
+    /// How long it stays open, in seconds; then one call is let through to see. Default 60.
     pub recovery_timeout_sec: u64,
 }
 

@@ -154,10 +154,9 @@ sections! {
     guardrails: GuardrailsConfig,
     /// Who may use which model and tool.
     authorization: AuthorizationConfig,
-    /// How many model calls run at once, and how they are tried again. Not available in this version: the models have
-    /// settings of their own for that.
+    /// How many model calls of lead agents run at once, and how they are tried again.
     llm_call: LlmCallConfig,
-    /// Stops calling a model that keeps failing. Not available in this version.
+    /// Stops calling a model that keeps failing, in lead agents.
     circuit_breaker: CircuitBreakerConfig,
     /// Agents behind the Agent Client Protocol. Not available in this version.
     acp_agents: BTreeMap<String, Unavailable>,
@@ -306,19 +305,8 @@ impl AppConfig {
         Ok(())
     }
 
-    /// Refuses what is asked for and not there. A feature that comes to be loses its line here.
+    /// Refuses what is asked for and not there.
     fn check_available(&self) -> Result<(), Error> {
-        let features: &[(&str, Asked)] = &[
-            ("llm_call", asked(&self.llm_call)),
-            ("circuit_breaker", asked(&self.circuit_breaker)),
-        ];
-        for (name, asked) in features {
-            match asked {
-                Asked::No => {}
-                Asked::BySwitch => return Err(not_available(&format!("/{name}/enabled"), name)),
-                Asked::BySettings => return Err(not_available(&format!("/{name}"), name)),
-            }
-        }
         match self.acp_agents.keys().next() {
             Some(name) => {
                 let path = format!("/acp_agents/{}", pointer_token(name));
@@ -331,21 +319,6 @@ impl AppConfig {
     /// The model of this name.
     pub fn model(&self, name: &str) -> Option<&NamedModel> {
         self.models.iter().find(|model| model.name == name)
-    }
-}
-
-/// How a feature is asked for.
-enum Asked {
-    No,
-    BySwitch,
-    BySettings,
-}
-
-fn asked<F: Feature>(feature: &F) -> Asked {
-    match feature.switch() {
-        Some(true) => Asked::BySwitch,
-        _ if feature.is_enabled() && *feature != F::default() => Asked::BySettings,
-        _ => Asked::No,
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) use langchain::schemas as langchain_schemas;
 pub use langchain::{LangchainModel, class_names};
 pub use openai::OpenAiConfig;
 pub use profile::{ModelProfile, ModelWishes, settled};
-pub use retry::{MAX_RETRIES, RetryConfig};
+pub use retry::{MAX_RETRIES, RetryConfig, RetryPolicy, RetryRules};
 pub use scripted::{
     Chunks, ModelFault, ReplyContent, ScriptedConfig, ScriptedError, ScriptedInvalidToolCall,
     ScriptedReply, ScriptedToolCall, ScriptedUsage, check_replies,

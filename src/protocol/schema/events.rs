@@ -65,7 +65,11 @@ pub const EVENT_TYPES: &[EventType] = &[
                     },
                     "model": {"description": "Its name, else what its configuration says under model, else its provider.", "type": "string"},
                     "attempt": {"description": "Counted from 1 for each model.", "type": "integer", "minimum": 1},
-                    "max_attempts": {"description": "How many this model is given.", "type": "integer", "minimum": 1},
+                    "max_attempts": {"description": "How many this model is given, as things stand.", "type": "integer", "minimum": 1},
+                    "reason": {
+                        "description": "The class of the failure; new classes may come.",
+                        "anyOf": [{"enum": ["quota", "auth", "burst_rate", "transient", "busy", "generic"]}, {"type": "string"}],
+                    },
                     "error": {"description": "An error object: why it failed.", "type": "object"},
                     "next": {
                         "description": "What follows: the same model again, the next one, or the end of the call.",

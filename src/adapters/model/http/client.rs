@@ -96,8 +96,10 @@ impl Deadline {
 
 /// Why no more of a body can be read.
 pub(crate) enum ReadFault {
-    /// Too long a silence, or the deadline.
+    /// The deadline.
     Timeout(Error),
+    /// Too long a silence.
+    Silence(Error),
     /// The connection broke; what lay behind it.
     Broken(Vec<String>),
 }
@@ -133,7 +135,7 @@ impl Answer {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => Err(ReadFault::Broken(causes(&error))),
             Err(_) if is_deadline => Err(ReadFault::Timeout(deadline.missed())),
-            Err(_) => Err(ReadFault::Timeout(timeout(format!(
+            Err(_) => Err(ReadFault::Silence(timeout(format!(
                 "the endpoint fell silent for {} ms in the middle of its answer",
                 self.silence.as_millis()
             )))),

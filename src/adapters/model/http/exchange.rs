@@ -81,6 +81,13 @@ impl Exchange<'_> {
                 Err(_) if stream.has_end_mark() => break None,
                 Err(ReadFault::Broken(causes)) => break Some(causes),
                 Err(ReadFault::Timeout(error)) => return Err(with_partial(error.into(), stream)),
+                Err(ReadFault::Silence(error)) => {
+                    let stalled = ModelError {
+                        has_stalled: true,
+                        ..ModelError::from(error)
+                    };
+                    return Err(with_partial(stalled, stream));
+                }
             };
             let bytes = bytes.as_ref();
             is_empty &= bytes.is_empty();
@@ -135,7 +142,9 @@ impl Exchange<'_> {
             match answer.next(&deadline).await {
                 Ok(Some(bytes)) => body.extend_from_slice(bytes.as_ref()),
                 Ok(None) => break,
-                Err(ReadFault::Timeout(error)) => return Err(error.into()),
+                Err(ReadFault::Timeout(error) | ReadFault::Silence(error)) => {
+                    return Err(error.into());
+                }
                 Err(ReadFault::Broken(causes)) => return Err(self.truncated(Some(causes)).into()),
             }
             if body.len() > MAX_ANSWER_BYTES {
