@@ -316,7 +316,7 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
         told.lines(),
         [
             "system",
-            "human",
+            "human:user-input",
             "ai",
             "tool:work",
             "human:todo_reminder",
@@ -454,7 +454,10 @@ fn what_a_cancelled_run_left_is_noted_before_it_is_summarised() {
         told.statuses(),
         [("c1", "in_progress"), ("c2", "in_progress")]
     );
-    assert_eq!(told.lines()[..4], ["system", "human", "ai", "tool:task"]);
+    assert_eq!(
+        told.lines()[..4],
+        ["system", "human:user-input", "ai", "tool:task"]
+    );
 
     // LIM-17: a run that goes on takes what comes and takes nothing over.
     let resumed = host.run(
@@ -609,7 +612,7 @@ fn sum_6_a_summary_that_fails_leaves_the_thread_as_it_is_and_is_tried_again() {
         answers(vec![says("Yes.")], vec![answered("what was")]),
     );
     assert_eq!(told.state["summary_text"], "what was");
-    assert_eq!(told.lines(), ["system", "human", "ai"]);
+    assert_eq!(told.lines(), ["system", "human:user-input", "ai"]);
     let text = told.requests[0]["messages"].to_string();
     assert!(
         text.contains("SECOND") && text.contains("what was") && !text.contains("work did it"),
