@@ -286,6 +286,10 @@ type Result struct {
 	Usage Usage `json:"usage"`
 	// Message is the agent's last message, if the run succeeded.
 	Message *Message `json:"message"`
+	// HumanInput is what the run asked the user, if it ended with a question.
+	HumanInput json.RawMessage `json:"human_input"`
+	// StopReason is which limit ended the run early, though it succeeded; empty if none did.
+	StopReason string `json:"stop_reason"`
 	// Error is why it failed; nil otherwise.
 	Error *Error `json:"error"`
 	// CancelReason is why it was cancelled; may be empty.

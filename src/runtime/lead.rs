@@ -250,6 +250,12 @@ impl Runtime {
         let (options, mut warnings) =
             LeadOptions::resolve(sections, selection.clone(), app, agent)?;
         warnings.extend(scope.absent.clone());
+        if options.selection.is_bootstrap && scope.agents.is_none() {
+            warnings.add(
+                Warning::ToolUnavailable,
+                "the tool \"setup_agent\" is not available: the configuration has no \"home\" to keep an agent in",
+            );
+        }
 
         let lists = config.authorization.as_ref();
         let access = access_of_request(app, lists, sections, &selection)?;

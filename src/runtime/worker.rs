@@ -40,6 +40,7 @@ use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
 use crate::state::Overlay;
 use crate::state::update::StateUpdate;
+use crate::tools::clarification_request::HUMAN_INPUT;
 
 /// Everything one run needs.
 pub struct RunTask {
@@ -431,15 +432,19 @@ impl RunTask {
 
 /// The result of a run, as `fawn_run_wait` answers it and `run_end` carries it.
 fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> String {
-    let reply = thread.with_state(|state| {
+    let (reply, question) = thread.with_state(|state| {
+        if outcome.status != RunStatus::Success {
+            return (None, None);
+        }
         let overlay = Overlay::new();
         let view = state.view(&overlay);
+        let last = view.last();
+        let question = last.and_then(|last| last.fields().artifact.get(HUMAN_INPUT));
         let ai = view
             .messages()
             .rev()
-            .find(|message| message.kind() == Kind::Ai)
-            .cloned();
-        ai.filter(|_| outcome.status == RunStatus::Success)
+            .find(|message| message.kind() == Kind::Ai);
+        (ai.cloned(), question.map(Value::to_string))
     });
     let mut text = format!(
         "{{\"run_id\":{},\"thread_id\":{},\"status\":\"{}\",\"checkpoint_id\":{},\"steps\":{},\
@@ -452,6 +457,10 @@ fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> St
         outcome.usage.to_value(),
         reply.as_ref().map_or("null", |message| message.json()),
     );
+    if let Some(question) = question {
+        text.push_str(",\"human_input\":");
+        text.push_str(&question);
+    }
     if let Some(reason) = shared.signals.stop_reason() {
         text.push_str(",\"stop_reason\":");
         text.push_str(&quote(reason.name()));

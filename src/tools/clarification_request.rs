@@ -20,6 +20,9 @@ use crate::ports::tool::{ToolAnswer, ToolInvocation};
 use crate::protocol::json;
 use crate::state::python;
 
+/// Where a question stands in the artifact of its tool message.
+pub const HUMAN_INPUT: &str = "human_input";
+
 /// The answer to a call: the question, or the word to go on without one where the run's context says that nobody is there
 /// to answer (`disable_clarification`).
 pub fn answer_call(invocation: &ToolInvocation) -> ToolAnswer {
@@ -43,7 +46,7 @@ fn ask(args: &Map<String, Value>, call_id: &str) -> ToolAnswer {
     let text = request.text();
     let id = message_id(call_id, &text);
     ToolAnswer {
-        artifact: json!({ "human_input": request.payload(call_id, &id) }),
+        artifact: json!({ HUMAN_INPUT: request.payload(call_id, &id) }),
         content: text.into(),
         id: Some(id),
         end_run: true,

@@ -681,6 +681,19 @@ fn ad_11_what_came_from_the_environment_is_told_to_nobody() {
 }
 
 #[test]
+fn what_a_run_asked_stands_in_its_result() {
+    let runtime = runtime(json!({}));
+    let agent = lead(&runtime, json!({}));
+    let ask = json!({"content": "", "tool_calls": [
+        {"id": "c", "name": "ask_clarification", "args": {"question": "Which one?", "options": ["a", "b"]}}]});
+    let told = talk(&runtime, &agent, "Do it.", &[ask]);
+    assert_eq!(told.end["human_input"]["question"], "Which one?");
+    assert_eq!(told.end["human_input"]["request_id"], "clarification:c");
+    let told = talk(&runtime, &agent, "Do it.", &[json!({"content": "done"})]);
+    assert!(told.end.get("human_input").is_none(), "{}", told.end);
+}
+
+#[test]
 fn md_4_a_star_in_a_list_is_every_name() {
     let bound = |tools: Value| {
         let runtime = runtime(json!({

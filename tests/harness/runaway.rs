@@ -298,6 +298,7 @@ fn whatever_model_and_tools_do_each_run_ends_once_and_within_its_limits() {
         "error",
         "interrupted",
         "loop_capped",
+        "subagent_limit_capped",
         "model_length_capped",
         "safety_capped",
         "recursion_limit",

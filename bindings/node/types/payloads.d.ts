@@ -2783,6 +2783,8 @@ export type RunEndData = {
   };
   /** The last ai message of a run that succeeded, in canonical form. */
   message?: Record<string, unknown> | null;
+  /** What the run asked the user, when it ended with a question: version, kind, request_id, question, and options or a form. */
+  human_input?: Record<string, unknown>;
   /** An error object; only with the status error. */
   error?: Record<string, unknown>;
   /** Which limit ended the run early, though it succeeded; there only when one did. */

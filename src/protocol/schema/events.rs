@@ -360,6 +360,10 @@ pub fn run_result() -> Value {
                 "description": "The last ai message of a run that succeeded, in canonical form.",
                 "type": ["object", "null"],
             },
+            "human_input": {
+                "description": "What the run asked the user, when it ended with a question: version, kind, request_id, question, and options or a form.",
+                "type": "object",
+            },
             "error": {"description": "An error object; only with the status error.", "type": "object"},
             "stop_reason": {
                 "description": "Which limit ended the run early, though it succeeded; there only when one did.",
