@@ -94,7 +94,7 @@ static void a_call_that_the_host_decides_about(const char *runtime, const char *
   CHECK(strstr(buf.data, "\"kind\":\"middleware\"") != NULL && strstr(buf.data, "\"hook\":\"wrap_tool_call\"") != NULL);
   uint64_t call = member_number(buf.data, "call_id");
   fawn_buf_free(&buf);
-  CHECK_ERROR(fawn_call_emit(o.runtime, call, "1", FAWN_NTS, &err), err, FAWN_ERR_UNSUPPORTED, "verdict");
+  CHECK_ERROR(fawn_call_emit(o.runtime, call, "1", FAWN_NTS, &err), err, FAWN_ERR_UNSUPPORTED, "nothing to emit");
   CHECK_ERROR(fawn_call_finish(o.runtime, call, "{\"ok\":\"yes\"}", FAWN_NTS, &err), err, FAWN_ERR_WRONG_TYPE, "/ok");
   CHECK_ERROR(fawn_call_finish(o.runtime, call, "{\"ok\":{\"verdict\":\"yes\"}}", FAWN_NTS, &err), err,
               FAWN_ERR_UNKNOWN_VARIANT, "/ok/verdict");
