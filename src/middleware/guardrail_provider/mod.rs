@@ -47,7 +47,7 @@ impl Guardrail {
     /// As configured; `None` when nobody is to be asked.
     ///
     /// # Errors
-    /// Those of [`GuardrailsConfig::validate`].
+    /// Those of the section's own checks.
     pub fn of_section(
         section: &GuardrailsConfig,
         principal: Option<Principal>,
