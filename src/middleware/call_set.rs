@@ -5,6 +5,7 @@
 use md5::{Digest, Md5};
 use serde_json::{Map, Value};
 
+use crate::protocol::hash::hex;
 use crate::protocol::message::ToolCall;
 use crate::state::python;
 
@@ -25,10 +26,7 @@ pub(crate) fn call_set_hash(calls: &[ToolCall]) -> String {
     // By code point, as UTF-8 sorts.
     keys.sort_unstable();
     let list = python::dumps(&Value::from(keys));
-    let mut hash: String = Md5::digest(list.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut hash = hex(&Md5::digest(list.as_bytes()));
     hash.truncate(HASH_CHARS);
     hash
 }

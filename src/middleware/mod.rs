@@ -63,7 +63,6 @@ pub mod view_image;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use authorization_gate::AuthorizationGate;
 use clarification::Clarification;
@@ -118,7 +117,6 @@ use crate::protocol::app_config::{
 use crate::protocol::assembly::MiddlewareConfig;
 use crate::protocol::decode::{from_value, unknown_member};
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::json::push_quoted;
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::trust::SystemText;
@@ -1041,14 +1039,6 @@ pub(crate) fn asked_for(state: View<'_>) -> Option<String> {
     let mut newest_first = state.messages().rev();
     let message = newest_first.find(|message| user_message::is_real(message))?;
     Some(user_message::original_text(message).into_owned())
-}
-
-/// How a policy names a text: the lower-case hex SHA-256 of the text as JSON (AD-3).
-fn text_hash(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    push_quoted(&mut json, text);
-    let digest = Sha256::digest(json.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::agent_path::{READ_FILE, STR_REPLACE, WRITE_FILE, normalized};
 use super::tool_result_class::{ERROR_PREFIX, of_answer, stamp};
@@ -23,6 +22,7 @@ use crate::ports::host::RunContext;
 use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
+use crate::protocol::hash::sha256;
 use crate::protocol::message::{Kind, Message, ToolStatus};
 use crate::state::channels::Channel;
 
@@ -118,10 +118,7 @@ impl Files {
         if text.starts_with(ERROR_PREFIX) {
             return Err(Unknown);
         }
-        let digest = Sha256::digest(text.as_bytes());
-        Ok(Some(
-            digest.iter().map(|byte| format!("{byte:02x}")).collect(),
-        ))
+        Ok(Some(sha256(&text)))
     }
 }
 

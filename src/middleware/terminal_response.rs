@@ -17,11 +17,10 @@ use super::reply::{
     ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
 };
 use super::request::run_with_note;
-use super::{
-    Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, text_hash,
-};
+use super::{Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::View;

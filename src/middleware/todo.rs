@@ -17,11 +17,11 @@ use super::message_marks::hidden_human;
 use super::remembered::Remembered;
 use super::{
     Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, RunFacts,
-    text_hash,
 };
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::error::Error;
 use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 use crate::protocol::run::StopReason;

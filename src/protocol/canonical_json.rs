@@ -13,6 +13,7 @@ use std::fmt::{self, Write};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::hash::hex;
 use super::json::write_quoted;
 use super::number_text::number_text;
 
@@ -103,13 +104,7 @@ struct Hasher(Sha256);
 
 impl Hasher {
     fn finish(self) -> String {
-        let digits = b"0123456789abcdef";
-        let mut text = String::with_capacity(64);
-        for byte in self.0.finalize() {
-            text.push(char::from(digits[usize::from(byte >> 4)]));
-            text.push(char::from(digits[usize::from(byte & 15)]));
-        }
-        text
+        hex(&self.0.finalize())
     }
 }
 

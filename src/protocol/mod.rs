@@ -17,6 +17,7 @@ pub mod environment;
 pub mod error;
 pub mod goal;
 pub mod guardrail;
+pub mod hash;
 pub mod host_middleware;
 pub mod host_tool;
 pub mod json;

@@ -1,9 +1,10 @@
 //! The id of a user as it stands in paths: whatever the host says, made safe.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
+
+use super::hash::hex;
 
 /// Longest id, in bytes: what a name in a folder may have.
 const MAX_BYTES: usize = 255;
@@ -28,11 +29,7 @@ impl UserId {
         if raw.len() <= MAX_BYTES && raw.chars().all(is_safe) {
             return UserId(raw.into());
         }
-        let mut digest = String::with_capacity(17);
-        for byte in &Sha256::digest(raw.as_bytes())[..8] {
-            // Writing to a string does not fail.
-            let _ = write!(digest, "{byte:02x}");
-        }
+        let digest = hex(&Sha256::digest(raw.as_bytes())[..8]);
         let kept = raw.chars().take(MAX_BYTES - digest.len() - 1);
         let mut id: String = kept.map(|c| if is_safe(c) { c } else { '-' }).collect();
         id.push('-');

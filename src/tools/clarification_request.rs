@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::ask_clarification::{NAME, TYPES};
 use super::clarification_form::{self, Field};
 use crate::ports::tool::{ToolAnswer, ToolInvocation};
+use crate::protocol::hash::hex;
 use crate::protocol::json;
 use crate::state::python;
 
@@ -70,12 +71,10 @@ fn message_id(call_id: &str, text: &str) -> String {
     if !call_id.is_empty() {
         return format!("clarification:{call_id}");
     }
-    let mut id = "clarification:".to_owned();
-    for byte in &Sha256::digest(text.as_bytes())[..8] {
-        // Writing to a string does not fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
+    format!(
+        "clarification:{}",
+        hex(&Sha256::digest(text.as_bytes())[..8])
+    )
 }
 
 /// A call's arguments, read.

@@ -1,6 +1,5 @@
 //! Deferred tools: those of MCP servers, whose schemas a model sees only after it has searched for them.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -9,6 +8,7 @@ use sha2::{Digest, Sha256};
 use super::tool_search;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::hash::hex;
 use crate::protocol::json::push_quoted;
 use crate::state::channels::Channel;
 use crate::state::python;
@@ -137,12 +137,7 @@ pub fn catalog_hash(tools: &[Arc<dyn DynTool>]) -> String {
         text.push_str("}}");
     }
     text.push(']');
-    let mut hash = String::with_capacity(16);
-    for byte in &Sha256::digest(text.as_bytes())[..8] {
-        // Writing to a string does not fail.
-        let _ = write!(hash, "{byte:02x}");
-    }
-    hash
+    hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// Adds a value in the form of [`catalog_hash`]. The depth of a schema is bounded by the parser.

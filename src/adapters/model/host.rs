@@ -15,6 +15,7 @@ use crate::ports::model::{
 use crate::protocol::config::HostModelConfig;
 use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::hash::hex;
 use crate::protocol::message::Message;
 use crate::protocol::trust::SystemText;
 
@@ -113,12 +114,7 @@ fn work(request: &ModelRequest) -> String {
             for message in request.messages.iter() {
                 asked.update(message.json());
             }
-            let digest = asked.finalize();
-            let name: String = digest[..8]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("aside/{name}")
+            format!("aside/{}", hex(&asked.finalize()[..8]))
         }
     }
 }

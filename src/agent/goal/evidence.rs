@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::middleware::message_marks::{HIDDEN, content_lines, first_chars, last_chars};
 use crate::middleware::user_message::{is_genuine, original_text};
+use crate::protocol::hash::hex;
 use crate::protocol::message::{Kind, Message};
 use crate::state::View;
 use crate::state::python::{collapse_whitespace, is_space, truthy};
@@ -107,10 +108,6 @@ pub fn signature(view: &View<'_>) -> String {
         }
     }
     hex(&hash.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// One message or call in words.

@@ -3,9 +3,9 @@
 //! Source: the status contract of DeerFlow's subagents, SUB-43 to SUB-47, LED-3.
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use crate::middleware::message_marks::bounded;
+use crate::protocol::hash::sha256;
 use crate::protocol::message::Message;
 use crate::state::python::is_space;
 
@@ -110,11 +110,6 @@ fn text<'a>(kwargs: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 fn is_hash(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     text.len() == 64 && text.bytes().all(is_digit)
-}
-
-fn sha256(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -19,12 +19,13 @@ use super::guardrail_record::{Decider, NOT_EVALUATED, first_reason, is_of_subage
 use super::refusal::refused;
 use super::reply::{members, quoted_name};
 use super::tool_result_class::of_refusal;
-use super::{Hooks, Middleware, NextTool, RunFacts, text_hash};
+use super::{Hooks, Middleware, NextTool, RunFacts};
 use crate::ports::BoxFuture;
 use crate::ports::authorization::Principal;
 use crate::ports::guardrail::{GuardrailProvider, GuardrailQuestion};
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::{Feature as _, GuardrailProviderConfig, GuardrailsConfig};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::error::Error;
 use crate::protocol::guardrail::GuardrailDecision;
 use crate::protocol::warning::Warning;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::middleware::text_hash;
 use crate::ports::host::{HostCall, HostCallKind};
 use crate::ports::model::ModelRequest;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::host_middleware::Point;
 use crate::protocol::json::{push_number, push_quoted, push_value};
 use crate::protocol::message::{Message, ToolStatus};

@@ -18,10 +18,11 @@ use super::message_marks::first_chars;
 use super::refusal::refused;
 use super::reply::{append_below, members};
 use super::tool_result_class::of_refusal;
-use super::{Hooks, Middleware, NextTool, text_hash};
+use super::{Hooks, Middleware, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::signals::AuditRecord;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::warning::Warning;
 
 /// The tool that runs commands.

@@ -18,7 +18,6 @@ mod secrets;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 pub(super) use self::secrets::in_context;
 
@@ -30,6 +29,7 @@ use crate::ports::BoxFuture;
 use crate::ports::active_skills::SlashActivation;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest};
 use crate::ports::signals::{AuditRecord, RunSignals};
+use crate::protocol::hash::sha256;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::request_secrets::RequestSecrets;
 use crate::protocol::warning::Warning;
@@ -254,12 +254,6 @@ fn said(text: String) -> ModelResponse {
         },
         updates: Vec::new(),
     }
-}
-
-/// The lower-case hex SHA-256 of a text's bytes.
-fn sha256(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The name in a command, short enough for a sentence: it may be of any length.

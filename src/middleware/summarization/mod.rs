@@ -22,10 +22,10 @@ use super::message_marks::SUMMARY;
 use super::remembered::Remembered;
 use super::{
     Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question, RunFacts,
-    text_hash,
 };
 use crate::ports::model::{ModelError, ModelReply};
 use crate::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
+use crate::protocol::canonical_json::text_hash;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, REMOVE_ALL_MESSAGES, content_text};
 use crate::protocol::trust::OperatorText;

@@ -34,6 +34,7 @@ use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
 use crate::protocol::app_config::ToolOutputConfig;
+use crate::protocol::hash::hex;
 use crate::protocol::warning::Warning;
 
 /// What the thread's message of a failure begins with, besides what the tool says.
@@ -181,8 +182,7 @@ impl Call {
         hasher.update(bytes.len().to_le_bytes());
         hasher.update(&bytes[..ends]);
         hasher.update(&bytes[bytes.len() - ends..]);
-        let digest = hasher.finalize();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&hasher.finalize())
     }
 }
 

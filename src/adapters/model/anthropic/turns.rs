@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::media::media;
 use crate::adapters::model::calls::{answered_invalid_calls, repaired};
 use crate::ports::model::ModelRequest;
+use crate::protocol::hash::hex;
 use crate::protocol::message::{Fields, Kind, Message, ToolStatus};
 use crate::protocol::trust::SystemText;
 
@@ -374,11 +375,6 @@ fn wire_id(id: &str) -> Cow<'_, str> {
     }
     let kept: String = id.chars().filter(|c| fits(*c)).take(40).collect();
     // Two ids that differ elsewhere only must not become one.
-    let hash = Sha256::digest(id.as_bytes());
-    let mark: String = hash
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mark = hex(&Sha256::digest(id.as_bytes())[..6]);
     Cow::Owned(format!("{kept}_{mark}"))
 }
