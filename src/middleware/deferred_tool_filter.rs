@@ -5,11 +5,11 @@
 //!
 //! Source: DeerFlow `DeferredToolFilterMiddleware`, MW-DTF-1 and 2.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::filtered_lists::FilteredLists;
 use super::{Hooks, Middleware, ModelResponse, NextModel, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
@@ -19,22 +19,11 @@ use crate::state::reads::ChannelReads;
 use crate::tools::deferred::{DeferredTools, promoted};
 use crate::tools::tool_search;
 
-/// How many filtered tool lists are kept. Threads of one agent mostly share a few.
-const KEPT_LISTS: usize = 8;
-
 /// The middleware.
 pub struct DeferredToolFilter {
     deferred: DeferredTools,
-    /// Lists that were filtered before, oldest first: copying the schemas of a list costs more than the rest of the call.
-    lists: Mutex<VecDeque<Filtered>>,
-}
-
-/// One list and what was left of it.
-struct Filtered {
-    of: Arc<[ToolSpec]>,
-    /// Places in the deferred names of those that were visible, in order.
-    visible: Vec<usize>,
-    tools: Arc<[ToolSpec]>,
+    /// By the places in the deferred names of those that are visible, in order.
+    lists: FilteredLists<Vec<usize>>,
 }
 
 impl DeferredToolFilter {
@@ -42,7 +31,7 @@ impl DeferredToolFilter {
     pub fn new(deferred: DeferredTools) -> Self {
         DeferredToolFilter {
             deferred,
-            lists: Mutex::default(),
+            lists: FilteredLists::new(),
         }
     }
 
@@ -61,30 +50,14 @@ impl DeferredToolFilter {
         places
     }
 
-    fn filtered(&self, tools: &Arc<[ToolSpec]>, visible: Vec<usize>) -> Arc<[ToolSpec]> {
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lists
-            .iter()
-            .find(|known| Arc::ptr_eq(&known.of, tools) && known.visible == visible);
-        if let Some(known) = known {
-            return known.tools.clone();
-        }
+    fn filtered(&self, tools: &Arc<[ToolSpec]>, visible: &Vec<usize>) -> Arc<[ToolSpec]> {
         let names = &self.deferred.names;
-        let is_visible =
-            |spec: &&ToolSpec| match names.binary_search_by(|known| known.cmp(&spec.name)) {
+        self.lists.get(tools, visible, |spec| {
+            match names.binary_search_by(|known| known.cmp(&spec.name)) {
                 Ok(place) => visible.binary_search(&place).is_ok(),
                 Err(_) => true,
-            };
-        let kept: Arc<[ToolSpec]> = tools.iter().filter(is_visible).cloned().collect();
-        if lists.len() == KEPT_LISTS {
-            lists.pop_front();
-        }
-        lists.push_back(Filtered {
-            of: tools.clone(),
-            visible,
-            tools: kept.clone(),
-        });
-        kept
+            }
+        })
     }
 }
 
@@ -119,7 +92,7 @@ impl Middleware for DeferredToolFilter {
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         let visible = self.promoted(&request.reads);
         if visible.len() < self.deferred.names.len() {
-            request.tools = self.filtered(&request.tools, visible);
+            request.tools = self.filtered(&request.tools, &visible);
         }
         next.run(request)
     }
@@ -148,6 +121,7 @@ impl Middleware for DeferredToolFilter {
 mod tests {
     use serde_json::json;
 
+    use super::super::filtered_lists::KEPT_LISTS;
     use super::super::testing::{called, passed_on, request};
     use super::*;
     use crate::tools::testing::{call, host, mcp};
@@ -209,7 +183,7 @@ mod tests {
             let other: Arc<[ToolSpec]> = tools.to_vec().into();
             assert_eq!(names(&pass(&other)), names(&first));
         }
-        assert_eq!(filter.lists.lock().expect("a lock").len(), KEPT_LISTS);
+        assert_eq!(filter.lists.len(), KEPT_LISTS);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
 pub mod durable_context;
 pub mod dynamic_context;
+mod filtered_lists;
 pub mod guardrail_provider;
 mod guardrail_record;
 mod hard_stop;

@@ -12,11 +12,12 @@
 
 mod search_result;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::filtered_lists::FilteredLists;
 use super::message_marks::first_chars;
 use super::skill_activation::in_context;
 use super::{Hooks, Middleware, ModelResponse, NextModel, NextTool};
@@ -33,23 +34,14 @@ use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
 use crate::tools::tool_search;
 
-/// How many filtered tool lists are kept. Threads of one agent mostly share a few.
-const KEPT_LISTS: usize = 8;
 /// Most characters of a tool's name in words of ours: the name is the model's.
 const MAX_NAME_CHARS: usize = 100;
 
 /// The middleware.
 pub struct SkillToolPolicy {
     access: SkillAccess,
-    /// Lists that were filtered before, oldest first: whoever comes after keeps what they make of a list by its identity.
-    lists: Mutex<VecDeque<Filtered>>,
-}
-
-/// One list and what was left of it.
-struct Filtered {
-    of: Arc<[ToolSpec]>,
-    allowed: BTreeSet<String>,
-    tools: Arc<[ToolSpec]>,
+    /// By what is allowed. Whoever comes after keeps what they make of a list by its identity.
+    lists: FilteredLists<BTreeSet<String>>,
 }
 
 /// What decides.
@@ -103,7 +95,7 @@ impl SkillToolPolicy {
     pub fn new(access: SkillAccess) -> Self {
         SkillToolPolicy {
             access,
-            lists: Mutex::default(),
+            lists: FilteredLists::new(),
         }
     }
 
@@ -147,24 +139,8 @@ impl SkillToolPolicy {
     }
 
     fn filtered(&self, tools: &Arc<[ToolSpec]>, allowed: &BTreeSet<String>) -> Arc<[ToolSpec]> {
-        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = lists
-            .iter()
-            .find(|known| Arc::ptr_eq(&known.of, tools) && known.allowed == *allowed);
-        if let Some(known) = known {
-            return known.tools.clone();
-        }
-        let kept = tools.iter().filter(|spec| allows(allowed, &spec.name));
-        let kept: Arc<[ToolSpec]> = kept.cloned().collect();
-        if lists.len() == KEPT_LISTS {
-            lists.pop_front();
-        }
-        lists.push_back(Filtered {
-            of: tools.clone(),
-            allowed: allowed.clone(),
-            tools: kept.clone(),
-        });
-        kept
+        self.lists
+            .get(tools, allowed, |spec| allows(allowed, &spec.name))
     }
 }
 
