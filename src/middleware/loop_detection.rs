@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use super::bounded::BoundedMap;
 use super::call_set::call_set_hash;
 use super::hard_stop::HardStop;
+use super::remembered::{RunKey, id_or_default};
 use super::reply::{last_reply, members, quoted_name};
 use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
@@ -173,9 +174,6 @@ impl Track {
     }
 }
 
-/// Thread and run.
-type RunKey = (Arc<str>, Arc<str>);
-
 /// See the module.
 pub struct LoopDetection {
     config: LoopDetectionConfig,
@@ -244,12 +242,7 @@ impl LoopDetection {
 
 /// What a run is remembered under (MW-LOOP-9).
 fn key(thread: &Arc<str>, run: &Arc<str>) -> RunKey {
-    let thread = if thread.is_empty() {
-        "default".into()
-    } else {
-        thread.clone()
-    };
-    (thread, run.clone())
+    (id_or_default(thread), run.clone())
 }
 
 impl Middleware for LoopDetection {

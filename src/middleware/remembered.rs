@@ -1,11 +1,28 @@
 //! What a middleware remembers of threads and runs: a map of bounded size.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indexmap::Equivalent;
 
+use super::RunFacts;
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+
+/// A run of a thread: ids of the thread and the run.
+pub(super) type RunKey = (Arc<str>, Arc<str>);
+
+/// What a run is remembered under.
+pub(super) fn run_key(run: &RunFacts) -> RunKey {
+    (run.thread_id.clone(), run.run_id.clone())
+}
+
+/// What a thread or a run is remembered under where a missing id has a name (MW-LOOP-9, MW-TOD-4).
+pub(super) fn id_or_default(id: &Arc<str>) -> Arc<str> {
+    match id.is_empty() {
+        true => "default".into(),
+        false => id.clone(),
+    }
+}
 
 /// A [`BoundedMap`] of values that are read and written as a whole. One middleware serves all runs of an assembly, so it is
 /// locked.

@@ -7,11 +7,12 @@
 //! Source: DeerFlow `SubagentLimitMiddleware`, MW-SUB-1 to 8, LIM-1 to 19.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::remembered::{RunKey, run_key};
 use super::reply::{append_text, last_reply, members, with_calls};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware};
 use crate::protocol::error::Error;
@@ -69,9 +70,6 @@ impl SubagentLimitConfig {
     }
 }
 
-/// Thread and run.
-type RunKey = (Arc<str>, Arc<str>);
-
 /// See the module.
 pub struct SubagentLimit {
     max_concurrent: usize,
@@ -101,23 +99,19 @@ impl SubagentLimit {
             );
         }
         let noted = delegations(context.state.channel(Channel::Delegations), run);
-        let passed = run.and_then(|_| self.lock().get(&key(context)).copied());
+        let passed = run.and_then(|_| self.lock().get(&run_key(context.run)).copied());
         noted.max(passed.unwrap_or_default())
     }
 
     fn count(&self, context: &HookContext<'_>, passed: usize) {
         if passed > 0 && !context.run.run_id.is_empty() {
-            *self.lock().get_or_insert_with(key(context), || 0) += passed;
+            *self.lock().get_or_insert_with(run_key(context.run), || 0) += passed;
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BoundedMap<RunKey, usize>> {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(context: &HookContext<'_>) -> RunKey {
-    (context.run.thread_id.clone(), context.run.run_id.clone())
 }
 
 /// How many delegations the ledger has of a run, or of all when the run is not known: distinct ids, and the same id in two

@@ -7,12 +7,13 @@
 //! Source: DeerFlow `TerminalResponseMiddleware`, MW-TRM-1 to 4. Every run of ours has an id, so that no other identity
 //! stands in for it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 use super::message_marks::{HIDDEN, hidden_human};
+use super::remembered::{RunKey, run_key};
 use super::reply::{
     ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
 };
@@ -35,9 +36,6 @@ const FAILURE: &str = "The tools have done their work, but the model gave no ans
     Try once more, or choose another model.";
 
 const FAILURE_REASON: &str = "the model's last reply was empty, also when it was asked again";
-
-/// Thread and run.
-type RunKey = (Arc<str>, Arc<str>);
 
 /// What a run that got its second try is waiting for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,7 +75,7 @@ impl TerminalResponse {
         {
             return HookOutput::Continue;
         }
-        let key = key(context);
+        let key = run_key(context.run);
         let is_second = {
             let mut retries = self.lock();
             let is_second = retries.get(&key).is_some();
@@ -96,10 +94,6 @@ impl TerminalResponse {
         });
         HookOutput::Jump(Jump::Model, empty.unwrap_or_default())
     }
-}
-
-fn key(context: &HookContext<'_>) -> RunKey {
-    (context.run.thread_id.clone(), context.run.run_id.clone())
 }
 
 /// Whether a tool has answered since the user spoke. Without a word of the user there is no turn to end.
@@ -164,7 +158,7 @@ impl Middleware for TerminalResponse {
                 self.lock().retain(|(of, _), _| of != thread);
             }
             Hook::AfterAgent => {
-                self.lock().remove(&key(context));
+                self.lock().remove(&run_key(context.run));
             }
             Hook::BeforeModel => {}
         }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::message_marks::hidden_human;
-use super::remembered::Remembered;
+use super::remembered::{Remembered, RunKey, id_or_default};
 use super::{
     Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, RunFacts,
 };
@@ -42,8 +42,6 @@ const COMPLETION_REMINDER: &str = "todo_completion_reminder";
 const MAX_SENT_BACK: u32 = 2;
 /// Most runs that are remembered (MW-TOD-6).
 const MAX_RUNS: usize = 4096;
-/// What stands for a missing id of a run or thread.
-const NO_ID: &str = "default";
 
 const GUIDE: &str = "\
 <todo_list_system>
@@ -263,8 +261,6 @@ struct Book {
     clock: u64,
 }
 
-type RunKey = (Arc<str>, Arc<str>);
-
 #[derive(Default)]
 struct SentBack {
     queued: Vec<String>,
@@ -318,13 +314,6 @@ impl Book {
 
 fn key(run: &RunFacts) -> RunKey {
     (id_or_default(&run.thread_id), id_or_default(&run.run_id))
-}
-
-fn id_or_default(id: &Arc<str>) -> Arc<str> {
-    match id.is_empty() {
-        true => NO_ID.into(),
-        false => id.clone(),
-    }
 }
 
 /// The plan, if there are items in it.

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use self::phase::{Phase, ResultClass, Track};
 use super::bounded::BoundedMap;
 use super::refusal::refused_as;
+use super::remembered::id_or_default;
 use super::reply::members;
 use super::request::{note, run_with_note};
 use super::tool_result_class::{TOOL_META, of_blocked};
@@ -114,7 +115,7 @@ impl ToolProgress {
             return;
         };
         let content = answer.content.as_str().unwrap_or_default();
-        let thread = thread_key(&run.thread_id);
+        let thread = id_or_default(&run.thread_id);
         let mut threads = self.threads();
         threads.refresh(&thread);
         let tracks = threads.get_or_insert_with(thread, Tracks::new);
@@ -126,14 +127,6 @@ impl ToolProgress {
         {
             tracks.queue(&run.run_id, hint);
         }
-    }
-}
-
-/// What a thread is remembered under.
-fn thread_key(thread: &Arc<str>) -> Arc<str> {
-    match thread.is_empty() {
-        true => "default".into(),
-        false => thread.clone(),
     }
 }
 
@@ -176,7 +169,7 @@ impl Middleware for ToolProgress {
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
-        let thread = thread_key(&context.run.thread_id);
+        let thread = id_or_default(&context.run.thread_id);
         match hook {
             Hook::BeforeAgent => {
                 if let Some(tracks) = self.threads().get_mut(&thread) {
@@ -196,7 +189,7 @@ impl Middleware for ToolProgress {
         request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let thread = thread_key(&request.run.thread_id);
+        let thread = id_or_default(&request.run.thread_id);
         let run = request.run.run_id.clone();
         let hints = match self.threads().get_mut(&thread) {
             Some(tracks) => tracks.drain(&run),
@@ -231,7 +224,7 @@ impl Middleware for ToolProgress {
             return next.run(invocation);
         }
         let run = invocation.run.clone();
-        if let Some(reason) = self.blocked(&thread_key(&run.thread_id), &invocation.name) {
+        if let Some(reason) = self.blocked(&id_or_default(&run.thread_id), &invocation.name) {
             let content = format!("{BLOCKED} this tool is not run again: {reason}");
             let blocked = refused_as(content, of_blocked());
             return Box::pin(std::future::ready(blocked));
