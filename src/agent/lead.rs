@@ -76,7 +76,7 @@ pub struct LeadInputs<'a> {
     /// The skills of the user.
     pub catalog: Arc<Catalog>,
     /// The same as they are while the agent runs.
-    pub library: Arc<dyn SkillLibrary>,
+    pub installed: Arc<dyn SkillLibrary>,
     /// The tools of the configuration and of the request, in order.
     pub configured: &'a [ConfiguredTool],
     /// The tool by which the agent makes or changes itself.
@@ -238,7 +238,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         }),
         title_model: inputs.title_model,
         skills: Some(SkillAccess {
-            library: inputs.library,
+            installed: inputs.installed,
             scope,
         }),
         secrets: options.secrets.clone(),

@@ -311,7 +311,7 @@ impl Runtime {
             access,
             principal: whom.transpose()?,
             catalog: loaded.catalog.clone(),
-            library: Arc::new(UserSkills::new(
+            installed: Arc::new(UserSkills::new(
                 scope.skills.clone(),
                 scope.skill_settings.clone(),
                 Some(user.as_str().to_owned()),

@@ -405,17 +405,7 @@ impl RunTask {
             }
         }
     }
-}
 
-/// The id of a call that is awaited.
-fn call_id(calls: &[ToolCall], place: usize) -> &str {
-    calls
-        .get(place)
-        .and_then(|call| call.id.as_deref())
-        .unwrap_or_default()
-}
-
-impl RunTask {
     /// `values`, for those who see whole states.
     pub(super) fn tell_values(&self) {
         if self.events.wants_values() {
@@ -428,6 +418,14 @@ impl RunTask {
             self.events.values(&values);
         }
     }
+}
+
+/// The id of a call that is awaited.
+fn call_id(calls: &[ToolCall], place: usize) -> &str {
+    calls
+        .get(place)
+        .and_then(|call| call.id.as_deref())
+        .unwrap_or_default()
 }
 
 /// The result of a run, as `fawn_run_wait` answers it and `run_end` carries it.

@@ -31,7 +31,7 @@ pub trait SkillLibrary: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct SkillAccess {
     /// All skills of its user.
-    pub library: Arc<dyn SkillLibrary>,
+    pub installed: Arc<dyn SkillLibrary>,
     /// Those of them that the agent may find and activate.
     pub scope: Scope,
 }

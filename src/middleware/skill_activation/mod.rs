@@ -82,7 +82,7 @@ impl SkillActivation {
         signals: &RunSignals,
     ) -> Result<(SlashActivation, Arc<Catalog>), Failure> {
         let command = slash::parse(&target.text).ok_or(Failure::Unresolved)?;
-        let catalog = self.access.library.load().await.map_err(|error| {
+        let catalog = self.access.installed.load().await.map_err(|error| {
             let message = format!("a skill was asked for by its name: {}", error.message);
             signals.warn(Warning::SkillsUnreadable, message);
             Failure::Unresolved
@@ -98,7 +98,7 @@ impl SkillActivation {
             signals.warn(Warning::SkillSkipped, message);
             Failure::Unreadable
         };
-        let text = self.access.library.read(skill.clone()).await;
+        let text = self.access.installed.read(skill.clone()).await;
         let text = text.map_err(|error| unreadable(error.message))?;
         // Between the two looks at it the file may have become another one.
         if *text != *skill.content {

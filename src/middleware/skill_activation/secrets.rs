@@ -41,7 +41,7 @@ pub(super) async fn bind(
     let loaded;
     let catalog = match catalog {
         Some(catalog) => catalog,
-        None => match access.library.load().await {
+        None => match access.installed.load().await {
             Ok(catalog) => {
                 loaded = catalog;
                 &*loaded

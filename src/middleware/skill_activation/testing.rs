@@ -72,7 +72,7 @@ impl Shelf {
 
     pub(crate) fn access(self: &Arc<Self>, scope: Scope) -> SkillAccess {
         SkillAccess {
-            library: self.clone(),
+            installed: self.clone(),
             scope,
         }
     }

@@ -101,7 +101,7 @@ impl SkillToolPolicy {
 
     /// Decides by the skills as they are now (MW-STP-2, MW-STP-3).
     async fn decide(&self, source: &Source, signals: &RunSignals) -> ToolDecision {
-        let catalog = match self.access.library.load().await {
+        let catalog = match self.access.installed.load().await {
             Ok(catalog) => Some(catalog),
             Err(error) => {
                 let message = format!(
