@@ -23,6 +23,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub struct HostMemory;
 
 impl MemoryQueue for HostMemory {
+    fn asks_host(&self) -> bool {
+        true
+    }
+
     fn enqueue(
         &self,
         run: Arc<RunContext>,

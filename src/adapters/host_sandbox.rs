@@ -134,6 +134,10 @@ impl Sandbox for HostSandbox {
         })
     }
 
+    fn asks_host(&self) -> bool {
+        true
+    }
+
     fn has_host_mounts(&self) -> bool {
         self.has_host_mounts
     }

@@ -69,6 +69,10 @@ impl Middleware for Memory {
         }
     }
 
+    fn asks_host(&self) -> bool {
+        self.queue.asks_host()
+    }
+
     fn policy(&self) -> Map<String, Value> {
         let agent = self.access.agent();
         let agent = agent.map_or(Value::Null, |agent| agent.as_str().into());

@@ -137,6 +137,10 @@ impl Sandbox for RunSandboxes {
         self.port.write_file(run, id, path, text)
     }
 
+    fn asks_host(&self) -> bool {
+        self.port.asks_host()
+    }
+
     fn has_host_mounts(&self) -> bool {
         self.port.has_host_mounts()
     }

@@ -155,6 +155,10 @@ impl Middleware for Sandbox {
         }
     }
 
+    fn asks_host(&self) -> bool {
+        self.sandboxes.asks_host()
+    }
+
     fn policy(&self) -> Map<String, Value> {
         let tools: Value = self.tools.iter().map(String::as_str).collect();
         Map::from_iter([

@@ -31,4 +31,9 @@ pub trait MemoryQueue: Send + Sync + 'static {
         access: MemoryAccess,
         turn: MemoryTurn,
     ) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Whether it asks the host, so that a run with it needs a queue.
+    fn asks_host(&self) -> bool {
+        false
+    }
 }

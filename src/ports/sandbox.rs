@@ -72,4 +72,9 @@ pub trait Sandbox: Send + Sync + 'static {
 
     /// Whether `/mnt/user-data` in the sandbox is a directory of this machine, the one that [`super::thread_files`] reaches.
     fn has_host_mounts(&self) -> bool;
+
+    /// Whether it asks the host, so that a run with it needs a queue.
+    fn asks_host(&self) -> bool {
+        false
+    }
 }

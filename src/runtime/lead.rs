@@ -26,8 +26,8 @@ use crate::agent::options::{LeadOptions, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
+use crate::middleware::OtherModel;
 use crate::middleware::summarization::SummaryModels;
-use crate::middleware::{Middleware, OtherModel};
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
 use crate::ports::memory_policy::{AgentBinding, MemoryPolicies};
@@ -346,9 +346,7 @@ impl Runtime {
         let from_host = |tool: &Arc<dyn DynTool>| {
             matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))
         };
-        let asks_host = |part: &Arc<dyn Middleware>| matches!(part.name(), "sandbox" | "memory");
-        let needs_host =
-            model_asks || lead.tools.iter().any(from_host) || lead.middleware.iter().any(asks_host);
+        let needs_host = model_asks || lead.tools.iter().any(from_host);
         let parts = AssemblyParts {
             model: provider,
             system_prompt: Some(lead.prompt.system),
