@@ -333,8 +333,8 @@ impl RunMachine {
                     message_id,
                 }))))
             }
-            Phase::Replied(message_id, mut response) => {
-                let ends = response.take_end();
+            Phase::Replied(message_id, response) => {
+                let ends = response.ends_run;
                 self.stage_reply(&message_id, *response, state, ids)?;
                 self.phase = match ends {
                     true => Phase::Save(Source::Loop, Box::new(Phase::Hooks(Hook::AfterAgent, 0))),
@@ -529,7 +529,7 @@ impl RunMachine {
         state: &ThreadState,
         ids: &mut dyn IdSource,
     ) -> Result<(), Error> {
-        let ModelResponse { reply, updates } = response;
+        let ModelResponse { reply, updates, .. } = response;
         if let Some(usage) = &reply.usage {
             self.usage.add(usage);
         }

@@ -937,26 +937,30 @@ pub struct ModelResponse {
     pub reply: ModelReply,
     /// Writes besides the ai message, in order.
     pub updates: Vec<StateUpdate>,
+    /// Whether the run ends with this reply: the hooks after the model are passed by.
+    pub ends_run: bool,
+}
+
+impl From<ModelReply> for ModelResponse {
+    fn from(reply: ModelReply) -> Self {
+        ModelResponse {
+            reply,
+            ..ModelResponse::default()
+        }
+    }
 }
 
 impl ModelResponse {
-    /// A reply after which the run ends: its calls are dropped, and the hooks after the model are passed by.
+    /// A reply after which the run ends; its calls are dropped.
     pub fn ending(reply: ModelReply) -> Self {
         ModelResponse {
             reply: ModelReply {
                 tool_calls: Vec::new(),
                 ..reply
             },
-            updates: vec![StateUpdate::set(Channel::JumpTo, Jump::End.name())],
+            updates: Vec::new(),
+            ends_run: true,
         }
-    }
-
-    /// Whether the run ends with this reply; the mark of it is taken out of the updates, as no jump is stored.
-    pub(crate) fn take_end(&mut self) -> bool {
-        let end = StateUpdate::set(Channel::JumpTo, Jump::End.name());
-        let before = self.updates.len();
-        self.updates.retain(|update| *update != end);
-        self.updates.len() != before
     }
 }
 

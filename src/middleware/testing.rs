@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{HookContext, HookOutput, Middleware, ModelResponse, NextModel, NextTool, RunFacts};
 use crate::middleware::Hook;
 use crate::ports::BoxFuture;
-use crate::ports::model::{ModelError, ModelReply, ModelRequest, Purpose};
+use crate::ports::model::{ModelError, ModelRequest, Purpose};
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::protocol::message::Message;
 use crate::state::ids::SequentialIds;
@@ -43,10 +43,7 @@ struct Noting(Option<ModelRequest>);
 impl NextModel for Noting {
     fn run(&mut self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, ModelError>> {
         self.0 = Some(request);
-        Box::pin(std::future::ready(Ok(ModelResponse {
-            reply: ModelReply::default(),
-            updates: Vec::new(),
-        })))
+        Box::pin(std::future::ready(Ok(ModelResponse::default())))
     }
 }
 

@@ -609,10 +609,7 @@ impl NextModel for ModelChain<'_> {
                         failure.partial = failure.partial.or_else(|| self.sink.arrived());
                         failure
                     })?;
-                    Ok(ModelResponse {
-                        reply,
-                        updates: Vec::new(),
-                    })
+                    Ok(reply.into())
                 }
             }
         })

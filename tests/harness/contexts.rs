@@ -88,10 +88,7 @@ impl NextModel for Models<'_> {
                 }
                 None => {
                     let reply = self.1.model.call_boxed(&request, &mut NoSink).await?;
-                    Ok(ModelResponse {
-                        reply,
-                        updates: Vec::new(),
-                    })
+                    Ok(reply.into())
                 }
             }
         })

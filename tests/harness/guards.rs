@@ -87,10 +87,7 @@ impl NextModel for Chain<'_> {
             let Some((outer, inner)) = self.wrappers.split_first() else {
                 let mut sink = NoSink;
                 let reply = self.assembly.model.call_boxed(&request, &mut sink);
-                return Ok(ModelResponse {
-                    reply: reply.await?,
-                    updates: Vec::new(),
-                });
+                return Ok(reply.await?.into());
             };
             let mut next = Chain {
                 wrappers: inner,

@@ -90,10 +90,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
             Step::CallModel(call) => {
                 let mut sink = NoSink;
                 let reply = ready(assembly.model.call_boxed(&call.request, &mut sink));
-                machine.model_replied(reply.map(|reply| ModelResponse {
-                    reply,
-                    updates: Vec::new(),
-                }));
+                machine.model_replied(reply.map(ModelResponse::from));
             }
             Step::CallTools(list) => {
                 let message_id: Arc<str> = list.message_id.into();
@@ -672,11 +669,7 @@ fn run_32_a_cancellation_that_is_on_its_way_counts_before_a_missing_answer() {
         let outcome = loop {
             match machine.next_step(&state, &mut ids) {
                 Step::CallModel(_) => {
-                    let response = ModelResponse {
-                        reply: reply.clone(),
-                        updates: Vec::new(),
-                    };
-                    machine.model_replied(Ok(response));
+                    machine.model_replied(Ok(reply.clone().into()));
                     machine.cancel(None, Vec::new(), Some("enough".into()));
                 }
                 Step::Save(_) => machine.commit(&mut state),

@@ -7,7 +7,7 @@ use fawn::agent::assembly::Assembly;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::Step;
 use fawn::middleware::read_before_write::{READ_MARK, ReadBeforeWrite};
-use fawn::middleware::{Middleware, ModelResponse, NextTool};
+use fawn::middleware::{Middleware, NextTool};
 use fawn::ports::BoxFuture;
 use fawn::ports::model::ModelReply;
 use fawn::ports::sandbox::Sandbox;
@@ -151,10 +151,7 @@ impl Agent {
         let before = self.messages().len();
         loop {
             match machine.next_step(&self.state, &mut ids) {
-                Step::CallModel(_) => machine.model_replied(Ok(ModelResponse {
-                    reply: replies.next().unwrap(),
-                    updates: Vec::new(),
-                })),
+                Step::CallModel(_) => machine.model_replied(Ok(replies.next().unwrap().into())),
                 Step::CallTools(list) => {
                     let message_id: Arc<str> = list.message_id.into();
                     let wrappers = self.assembly.tool_wrappers();

@@ -447,10 +447,7 @@ impl Middleware for HostMiddleware {
                     self.change_request(&mut request, append, &without_tools);
                     next.run(request).await
                 }
-                Verdict::Change(Change::Reply(reply)) => Ok(ModelResponse {
-                    reply: *reply,
-                    updates: Vec::new(),
-                }),
+                Verdict::Change(Change::Reply(reply)) => Ok((*reply).into()),
                 Verdict::Deny(reason) => Ok(ModelResponse::ending(self.reply("deny", reason))),
                 Verdict::End(message) => {
                     let text = message.unwrap_or_else(|| ENDED.to_owned());

@@ -21,7 +21,7 @@ use self::circuit::{Circuit, Effect, Ticket};
 use super::reply::{is_error_fallback, members};
 use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
-use crate::ports::model::{ModelError, ModelReply, ModelRequest};
+use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::app_config::{CircuitBreakerConfig, LlmCallConfig};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::model_failure::{FailureReason, is_of_the_model};
@@ -119,13 +119,6 @@ fn without_stand_in(mut request: ModelRequest) -> ModelRequest {
     request
 }
 
-fn response(reply: ModelReply) -> ModelResponse {
-    ModelResponse {
-        reply,
-        ..ModelResponse::default()
-    }
-}
-
 impl Middleware for LlmErrorHandling {
     fn name(&self) -> &str {
         "llm_error_handling"
@@ -176,7 +169,7 @@ impl Middleware for LlmErrorHandling {
                 signals.note_turn(Some(
                     Error::new(ErrorCode::ModelUnavailable, text).retryable(),
                 ));
-                return Ok(response(stand_in::of_open_circuit(text)));
+                return Ok(stand_in::of_open_circuit(text).into());
             };
             let failure = match next.run(without_stand_in(request)).await {
                 Ok(answer) => {
@@ -198,7 +191,7 @@ impl Middleware for LlmErrorHandling {
             }
             let reply = stand_in::of_failure(&failure, reason);
             signals.note_turn(Some(failure.error));
-            Ok(response(reply))
+            Ok(reply.into())
         })
     }
 }

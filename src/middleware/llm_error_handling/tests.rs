@@ -10,6 +10,7 @@ use super::*;
 use crate::middleware::reply::tests::reply;
 use crate::middleware::stage::run_as;
 use crate::middleware::testing::request;
+use crate::ports::model::ModelReply;
 use crate::ports::signals::RunSignals;
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::reads::ChannelReads;
@@ -29,7 +30,7 @@ impl NextModel for Model {
         if self.hangs {
             return Box::pin(std::future::pending());
         }
-        let said = self.say.remove(0).map(response);
+        let said = self.say.remove(0).map(ModelResponse::from);
         Box::pin(std::future::ready(said))
     }
 }

@@ -247,13 +247,11 @@ fn insert(request: &mut ModelRequest, place: usize, message: Message) {
 
 /// An answer in the model's place.
 fn said(text: String) -> ModelResponse {
-    ModelResponse {
-        reply: ModelReply {
-            content: text.into(),
-            ..ModelReply::default()
-        },
-        updates: Vec::new(),
-    }
+    let reply = ModelReply {
+        content: text.into(),
+        ..ModelReply::default()
+    };
+    reply.into()
 }
 
 /// The name in a command, short enough for a sentence: it may be of any length.
