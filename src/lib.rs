@@ -6,6 +6,7 @@
 //! - [`state`]: channels, reducers, the message fold. Pure.
 //! - [`ports`]: traits to the outside.
 //! - [`skills`]: what SKILL.md files say. [`prompt`]: system text and the data channel. Pure.
+//! - [`subagents`]: which there are, and what their ends mean. Pure.
 //! - [`tools`], [`middleware`]: what an agent is made of.
 //! - [`agent`]: what an agent is and what it does next. No IO.
 //! - [`adapters`]: implementations of ports.
@@ -33,4 +34,5 @@ pub mod protocol;
 pub mod runtime;
 pub mod skills;
 pub mod state;
+pub mod subagents;
 pub mod tools;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::clock::Clock;
+use super::delegate::SubagentRun;
 use super::sandbox::SandboxOp;
 use super::signals::RunSignals;
 use crate::protocol::error::Error;
@@ -136,6 +137,8 @@ pub struct RunFacts {
     pub signals: Arc<RunSignals>,
     /// Tells the time while the run goes on; without it time stands still at the start.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Which subagent the run is; `None` for a run that the host started.
+    pub subagent: Option<Arc<SubagentRun>>,
     /// See [`RunFacts::start`].
     pub beginning: OnceLock<RunStart>,
 }

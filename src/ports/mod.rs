@@ -5,6 +5,7 @@ pub mod agents;
 pub mod authorization;
 pub mod checkpoint;
 pub mod clock;
+pub mod delegate;
 pub mod guardrail;
 pub mod host;
 pub mod host_answer;

@@ -110,6 +110,7 @@ impl RunTask {
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
                 clock: Some(self.events.clock().clone()),
+                subagent: None,
                 beginning: OnceLock::new(),
             }),
             host: Arc::new(RunHost {

@@ -1,0 +1,95 @@
+//! The delegation port: giving a piece of work to a subagent, and what comes back.
+//!
+//! Who runs the subagent is the driver: it is the same machine on a thread of its own. What its end means for the agent that
+//! asked, in words and metadata, is in `subagents`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::BoxFuture;
+use super::host::RunContext;
+use super::model::Usage;
+use crate::protocol::message::Message;
+use crate::state::channels::Channel;
+
+/// Which subagent a run is, for the parts of its agent (SUB-20, SUB-33).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubagentRun {
+    /// Unique among all executions of the process. Call ids come back in later runs and identify nothing.
+    pub execution_id: Arc<str>,
+    /// The `task` call that it answers.
+    pub task_id: Arc<str>,
+    /// Name of the subagent.
+    pub name: Arc<str>,
+}
+
+/// One piece of work for a subagent.
+#[derive(Clone, Debug)]
+pub struct Delegation {
+    /// The call that delegates.
+    pub task_id: String,
+    /// Name of the subagent, one of [`Delegate::names`].
+    pub subagent: String,
+    /// What the work is called, for people; may be empty.
+    pub description: String,
+    /// The messages that the subagent begins with: what it is told of the work (SUB-25).
+    pub messages: Vec<Message>,
+    /// Channels that it begins with: `sandbox`, `thread_data`, `uploaded_files`, as far as the agent has them (SUB-19).
+    pub inherited: Vec<(Channel, Value)>,
+    /// The run that delegates.
+    pub run: Arc<RunContext>,
+}
+
+/// How an execution ended (SUB-31, SUB-43). `polling_timed_out` is not among them: nothing here is polled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DelegationStatus {
+    /// With a result.
+    Completed,
+    /// Without one.
+    Failed,
+    /// Somebody ended it.
+    Cancelled,
+    /// Its time was over, waiting for a place included.
+    TimedOut,
+}
+
+/// The limit at which an execution ended (SUB-43).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DelegationCap {
+    /// Its tokens.
+    Token,
+    /// Its turns.
+    Turn,
+    /// It went round in circles.
+    Loop,
+}
+
+/// The end of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelegationEnd {
+    /// How it ended.
+    pub status: DelegationStatus,
+    /// The limit that it ended at, if it was one.
+    pub cap: Option<DelegationCap>,
+    /// Its result as it is, when it completed.
+    pub result: Option<String>,
+    /// Why there is none.
+    pub error: Option<String>,
+    /// The model that worked on it.
+    pub model_name: Option<String>,
+    /// The tokens of all its model calls; `None` when no call told of any.
+    pub usage: Option<Usage>,
+    /// It was never begun, because there was no place for it (SUB-29).
+    pub admission_failure: bool,
+}
+
+/// Gives work to subagents.
+pub trait Delegate: Send + Sync + 'static {
+    /// Names of the subagents that the agent may ask for, in the order in which the prompt lists them (SUB-8, CA-11).
+    fn names(&self) -> Vec<String>;
+    /// Why the subagent of this name, which exists, cannot be used here; `None` when it can (SUB-3).
+    fn unavailable(&self, name: &str) -> Option<String>;
+    /// Runs one execution to its end. Dropping the future ends it, as cancelled.
+    fn delegate(&self, delegation: Delegation) -> BoxFuture<'_, DelegationEnd>;
+}
