@@ -2,8 +2,11 @@
 
 mod assembly;
 mod calls;
+pub mod capacity;
+mod delegation;
 mod driver;
 mod events;
+mod family;
 mod goal_loop;
 pub mod guarded;
 mod ids;
@@ -18,6 +21,7 @@ mod retry;
 mod run;
 mod stores;
 mod sync;
+mod task_events;
 mod thread;
 mod thread_goal;
 mod worker;
@@ -425,6 +429,7 @@ impl Runtime {
             shared.clone(),
             &request,
         ));
+        let _ = shared.events.set(Arc::downgrade(&events));
         let task = RunTask {
             shared: shared.clone(),
             assembly: assembly.assembly.clone(),
@@ -436,6 +441,7 @@ impl Runtime {
             request,
             input,
             secrets,
+            subagent: None,
         };
         let ending = Ending {
             inner: self.0.clone(),
@@ -740,6 +746,10 @@ impl Run {
                     self.shared.request_cancel(reason);
                 }
                 Ok(json!({ "cancelled": !is_over }).to_string())
+            }
+            RunOp::CancelTask { task_id, reason } => {
+                let cancelled = self.shared.cancel_task(&task_id, reason);
+                Ok(json!({ "cancelled": cancelled }).to_string())
             }
             RunOp::Status => Ok(json!({
                 "run_id": &*self.shared.run_id,

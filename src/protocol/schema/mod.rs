@@ -308,6 +308,16 @@ fn run_op() -> Value {
                 "additionalProperties": false,
             },
             {
+                "description": "Ends one delegation to a subagent, also while it waits for a place. The run goes on: the agent sees the task as cancelled.",
+                "properties": {
+                    "op": {"const": "cancel_task"},
+                    "task_id": {"description": "The task call, as the events task_started and those after it name it.", "type": "string"},
+                    "reason": {"description": "Why, for the record.", "type": ["string", "null"]},
+                },
+                "required": ["task_id"],
+                "additionalProperties": false,
+            },
+            {
                 "description": "Tells which run it is, and whether it has ended.",
                 "properties": {"op": {"const": "status"}},
                 "additionalProperties": false,
