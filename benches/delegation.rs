@@ -113,8 +113,8 @@ fn waiting() {
     let (runs, each) = WAITING;
     let lead = json!([{"tool_calls": (0..each).map(task).collect::<Vec<_>>()}]);
     let runtime = runtime(lead, json!([{"hang": true}]));
-    let agent = agent(&runtime, 1);
-    // Everything that is made once is there already.
+    // A reply may have as many delegations as can run at once, so the first run takes all places and the others wait.
+    let agent = agent(&runtime, each);
     let mut held = vec![begun(&runtime, &agent)];
     let os_threads = os_threads();
     let before = counting::held();

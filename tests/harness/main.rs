@@ -34,6 +34,7 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod skill_runs;
+mod subagent_races;
 mod subagents;
 mod summaries;
 mod thread_files;
