@@ -2,6 +2,7 @@
 
 mod assembly;
 mod calls;
+pub mod capacity;
 mod driver;
 mod events;
 mod goal_loop;
