@@ -44,6 +44,7 @@ use crate::skills::catalog::Catalog;
 use crate::skills::library::{SkillAccess, SkillLibrary};
 use crate::skills::scope::Scope;
 use crate::skills::validate::MAX_NAME_CHARS;
+use crate::subagents::definition::{Registry, SubagentDefinition};
 use crate::tools::{BuiltinInputs, describe_skill};
 
 /// Name of the lead agent in descriptors (AD-7).
@@ -148,7 +149,8 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list, of the chain and of what is to join it.
+/// Those of the tool list, of the chain and of what is to join it; `UnknownModel` at a model of a subagent that there is not,
+/// where the agent delegates.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
@@ -175,6 +177,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
                     .as_ref()
                     .is_none_or(|it| it.has_host_mounts())
             }),
+            delegate: None,
             vision: inputs.model.supports_vision,
         },
         self_tool: inputs.self_tool,
@@ -193,9 +196,11 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     };
     let scope_of_subagents = SubagentScope::of(agent);
     let subagents = match options.subagent_enabled {
-        true => subagents(app),
-        false => Vec::new(),
+        true => Registry::of(app),
+        false => Registry::default(),
     };
+    let models: Vec<&str> = app.models.iter().map(|model| model.name.as_str()).collect();
+    subagents.check_models(&models)?;
 
     let prompt = render(&RenderFacts {
         app,
@@ -277,8 +282,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         },
         allowed_subagents: scope_of_subagents.names().map(<[String]>::to_vec),
         subagents: subagents
-            .into_iter()
-            .map(|(entry, limits)| (entry_name(&entry).to_owned(), limits))
+            .iter()
+            .map(|definition| (definition.name.clone(), definition.limits()))
             .collect(),
         recursion_limit: inputs.recursion_limit,
         build: inputs.build,
@@ -382,7 +387,7 @@ struct RenderFacts<'a> {
     deferred_skills: bool,
     tools: &'a [Arc<dyn DynTool>],
     deferred: &'a [String],
-    subagents: &'a [(SubagentEntry, RuntimeLimits)],
+    subagents: &'a Registry,
     scope: &'a SubagentScope,
 }
 
@@ -409,9 +414,8 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let in_scope: Vec<SubagentEntry> = facts
         .subagents
         .iter()
-        .map(|(entry, _)| entry)
-        .filter(|entry| facts.scope.allows(entry_name(entry)))
-        .cloned()
+        .filter(|definition| facts.scope.allows(&definition.name))
+        .map(SubagentDefinition::entry)
         .collect();
     let mounts: Vec<Mount> = app
         .sandbox
@@ -469,57 +473,4 @@ fn signed(limit: u64) -> i64 {
 /// Limits are at most 64.
 fn bounded(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-/// Turns of the built-in subagents (SUB-10).
-const GENERAL_PURPOSE_TURNS: u64 = 150;
-const BASH_TURNS: u64 = 60;
-
-/// The subagents that there are, with their limits: built-in ones, then those of the configuration (SUB-6 to SUB-12).
-fn subagents(app: &AppConfig) -> Vec<(SubagentEntry, RuntimeLimits)> {
-    let section = &app.subagents;
-    let limits = |name: &str, turns: u64, timeout: u64| {
-        let own = section.agents.get(name);
-        RuntimeLimits {
-            max_turns: own.and_then(|own| own.max_turns).unwrap_or(turns),
-            timeout_seconds: own.and_then(|own| own.timeout_seconds).unwrap_or(timeout),
-        }
-    };
-    // Globals count for the built-in ones only.
-    let builtin = |name: &str, turns: u64| {
-        limits(
-            name,
-            section.max_turns.unwrap_or(turns),
-            section.timeout_seconds,
-        )
-    };
-    let mut found = vec![(
-        SubagentEntry::GeneralPurpose,
-        builtin("general-purpose", GENERAL_PURPOSE_TURNS),
-    )];
-    if app.sandbox.allow_host_bash {
-        found.push((SubagentEntry::Bash, builtin("bash", BASH_TURNS)));
-    }
-    for (name, custom) in &section.custom_agents {
-        if name == "general-purpose" || name == "bash" {
-            continue;
-        }
-        let entry = SubagentEntry::Custom {
-            name: SourcedText::Operator(OperatorText::from_operator_directory(name.as_str())),
-            description: SourcedText::Operator(custom.description.clone()),
-        };
-        found.push((
-            entry,
-            limits(name, custom.max_turns, custom.timeout_seconds),
-        ));
-    }
-    found
-}
-
-fn entry_name(entry: &SubagentEntry) -> &str {
-    match entry {
-        SubagentEntry::GeneralPurpose => "general-purpose",
-        SubagentEntry::Bash => "bash",
-        SubagentEntry::Custom { name, .. } => name.expose(),
-    }
 }

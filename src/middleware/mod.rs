@@ -23,7 +23,6 @@ pub mod llm_error_handling;
 pub mod loop_detection;
 pub mod mcp_routing;
 pub mod memory;
-pub(crate) mod message_marks;
 pub mod model_length;
 pub mod read_before_write;
 mod refusal;
@@ -58,7 +57,6 @@ mod tool_result_class;
 pub mod tool_result_sanitization;
 mod turns;
 pub mod uploads;
-pub(crate) mod user_message;
 pub mod view_image;
 
 use std::sync::Arc;
@@ -124,12 +122,14 @@ use crate::protocol::trust::SystemText;
 use crate::skills::library::SkillAccess;
 use crate::state::View;
 use crate::state::channels::Channel;
+pub use crate::state::message_marks::is_error_fallback;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
+pub(crate) use crate::state::{message_marks, user_message};
 use crate::tools::deferred::DeferredTools;
 
+pub use reply::error_of_fallback;
 pub(crate) use reply::with_calls;
-pub use reply::{error_of_fallback, is_error_fallback};
 
 /// One place in the chain.
 pub struct Place {

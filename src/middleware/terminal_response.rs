@@ -12,11 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
-use super::message_marks::{HIDDEN, hidden_human};
+use super::message_marks::{ERROR_FALLBACK, HIDDEN, hidden_human};
 use super::remembered::{RunKey, run_key};
-use super::reply::{
-    ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
-};
+use super::reply::{FinishReason, has_tool_intent, has_visible_content, last_reply, members};
 use super::request::run_with_note;
 use super::{Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
@@ -192,7 +190,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::middleware::reply::is_error_fallback;
+    use crate::middleware::message_marks::is_error_fallback;
     use crate::middleware::reply::tests::{call, reply};
     use crate::middleware::stage::{Answers, Stage, heard, run_as};
 

@@ -9,7 +9,6 @@
 //! one, not the whole run, and a result that a run brings for a delegation of an earlier run settles it.
 
 mod ledger;
-mod outcome;
 mod skills;
 mod tail;
 mod telling;
