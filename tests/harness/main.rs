@@ -34,6 +34,8 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod skill_runs;
+mod subagent_executions;
+mod subagent_prompt;
 mod summaries;
 mod thread_files;
 mod tool_guards;
