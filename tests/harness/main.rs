@@ -34,6 +34,8 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod skill_runs;
+mod subagent_executions;
+mod subagent_prompt;
 mod subagent_races;
 mod subagents;
 mod summaries;
