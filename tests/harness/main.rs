@@ -34,6 +34,7 @@ mod runs;
 mod sanitize;
 mod sanitizing;
 mod skill_runs;
+mod subagents_object;
 mod summaries;
 mod thread_files;
 mod tool_guards;
