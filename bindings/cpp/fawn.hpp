@@ -9,7 +9,7 @@
 /// Text goes in as `std::string_view`; it is copied before the call returns. Text comes out as a `fawn::buffer`, which owns
 /// it, and is read as a `std::string_view` or copied by `str()`.
 ///
-/// `runtime`, `assembly`, `thread`, `queue` and `run` own their handles: they move, do not copy, and free what they hold, in
+/// `runtime`, `subagents`, `assembly`, `thread`, `queue` and `run` own their handles: they move, do not copy, and free what they hold, in
 /// any order. An object that was moved from holds none, and calls on it answer `status::err_handle`. Their calls may be made
 /// from several OS threads at once; moving, resetting and destroying one object while another OS thread uses it may not.
 
@@ -69,6 +69,7 @@ namespace fawn {
 inline namespace FAWN_HPP_FLAVOUR {
 
 class runtime;
+class subagents;
 class assembly;
 class thread;
 class queue;
@@ -436,6 +437,23 @@ namespace json {
 
 } // namespace json
 
+namespace detail {
+
+/// The text of an object with a member before its others, so that one of that name which it has already counts. Text of
+/// something else is answered as it is.
+inline std::string with_first(std::string_view object, std::string_view name, std::string_view value) {
+    constexpr std::string_view space = " \t\r\n";
+    const std::size_t open = object.find_first_not_of(space);
+    if (open == std::string_view::npos || object[open] != '{') return std::string(object);
+    std::string out(object.substr(0, open + 1));
+    out.append(json::quote(name)).append(":").append(value);
+    const std::size_t next = object.find_first_not_of(space, open + 1);
+    if (next != std::string_view::npos && object[next] != '}') out.push_back(',');
+    return out.append(object.substr(open + 1));
+}
+
+} // namespace detail
+
 /// The error of a call, or of a run. Copies share what it says; copying does not throw.
 class error : public std::exception {
 public:
@@ -690,12 +708,13 @@ struct handle {
 namespace detail {
 
 inline void free_handle(handle<runtime> h) noexcept { fawn_runtime_free(h.value); }
+inline void free_handle(handle<subagents> h) noexcept { fawn_subagents_free(h.value); }
 inline void free_handle(handle<assembly> h) noexcept { fawn_assembly_free(h.value); }
 inline void free_handle(handle<thread> h) noexcept { fawn_thread_free(h.value); }
 inline void free_handle(handle<queue> h) noexcept { fawn_queue_free(h.value); }
 inline void free_handle(handle<run> h) noexcept { fawn_run_free(h.value); }
 
-/// Owns a handle and frees it: what the five objects have in common.
+/// Owns a handle and frees it: what the six objects have in common.
 template <class Object>
 class owner {
 public:
@@ -847,6 +866,39 @@ public:
 #endif
 };
 
+/// Capacity and limits for subagents, shared by all assemblies that are made with it: their subagents compete for the same
+/// places. Assemblies made without one share the capacity of the process.
+class subagents : public detail::owner<subagents> {
+public:
+    using owner::owner;
+
+    /// Makes one (schema "subagents_config"). What the document does not say is as the runtime's configuration has it.
+    [[nodiscard]] static result<subagents> try_create(const runtime& of, std::string_view json = "{}") noexcept {
+        return detail::made_by<subagents>([&](std::uint64_t* out, fawn_buf* err) {
+            return fawn_subagents_new(of.get().value, json.data(), json.size(), out, err);
+        });
+    }
+    /// Starts what it owns besides its capacity: durable batches, of which this version has none. Subagents need no start.
+    [[nodiscard]] result<buffer> try_start() const noexcept {
+        return detail::answer_of([&](fawn_buf* out) { return fawn_subagents_start(raw(), out); });
+    }
+    /// Stops that and waits for it; `timeout` if it is still at it. Subagents go on, and new ones begin.
+    [[nodiscard]] result<outcome> try_stop(timeout wait = forever) const noexcept {
+        return detail::ended_of<outcome>([&](fawn_buf* out) { return fawn_subagents_stop(raw(), wait.count(), out); });
+    }
+    /// How many subagents run and how many wait at this moment, and the limits of both.
+    [[nodiscard]] result<buffer> try_stats() const noexcept {
+        return detail::answer_of([&](fawn_buf* out) { return fawn_subagents_stats(raw(), out); });
+    }
+
+#if FAWN_HPP_EXCEPTIONS
+    [[nodiscard]] static subagents create(const runtime& of, std::string_view json = "{}") { return unwrap(try_create(of, json)); }
+    buffer start() const { return unwrap(try_start()); }
+    outcome stop(timeout wait = forever) const { return unwrap(try_stop(wait)); }
+    [[nodiscard]] buffer stats() const { return unwrap(try_stats()); }
+#endif
+};
+
 /// A model, a prompt and tools, composed once and not changed any more.
 class assembly : public detail::owner<assembly> {
 public:
@@ -858,6 +910,11 @@ public:
             return fawn_assembly_new(of.get().value, json.data(), json.size(), out, err);
         });
     }
+    /// The same with subagents that have the capacity and limits of `with`: `"subagent_runtime"` in the document, which counts if
+    /// it is there already.
+    [[nodiscard]] static result<assembly> try_create(const runtime& of, std::string_view json, const subagents& with) noexcept {
+        return try_create(of, detail::with_first(json, "subagent_runtime", std::to_string(with.get().value)));
+    }
     /// What it turned out to be.
     [[nodiscard]] result<buffer> try_descriptor() const noexcept {
         return detail::answer_of([&](fawn_buf* out) { return fawn_assembly_descriptor(raw(), out); });
@@ -865,6 +922,9 @@ public:
 
 #if FAWN_HPP_EXCEPTIONS
     [[nodiscard]] static assembly create(const runtime& of, std::string_view json) { return unwrap(try_create(of, json)); }
+    [[nodiscard]] static assembly create(const runtime& of, std::string_view json, const subagents& with) {
+        return unwrap(try_create(of, json, with));
+    }
     [[nodiscard]] buffer descriptor() const { return unwrap(try_descriptor()); }
 #endif
 };

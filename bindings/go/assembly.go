@@ -20,11 +20,14 @@ type Assembly struct {
 }
 
 // NewAssembly composes an agent (schema "assembly_config"). Each [Tool] is added to the document's "tools"; a [Model]
-// becomes its "model" if it has none. Without them the document passes as it is.
+// becomes its "model" if it has none, a [Subagents] its "subagent_runtime". Without them the document passes as it is.
 //
 // The document's own tools, and those without a Func, are answered by whoever reads the events, with [Runtime.Finish].
 func (r *Runtime) NewAssembly(config any, host ...Host) (*Assembly, error) {
 	defer runtime.KeepAlive(r)
+	// Either may hold a Subagents, whose handle must be good until the assembly is made.
+	defer runtime.KeepAlive(config)
+	defer runtime.KeepAlive(host)
 	text, err := encode(config)
 	if err != nil {
 		return nil, err

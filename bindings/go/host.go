@@ -34,7 +34,8 @@ func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFu
 	}
 }
 
-// Host is something that a program brings into an assembly: a [Tool], a [Model], a [Guardrail] or a [Middleware].
+// Host is something that a program brings into an assembly: a [Tool], a [Model], a [Guardrail], a [Middleware] or a
+// [Subagents].
 type Host interface {
 	addTo(c *composition) error
 }

@@ -28,6 +28,9 @@ import type {
   RuntimeOp,
   RuntimeStats,
   ShutdownAnswer,
+  SubagentsAnswer,
+  SubagentsConfig,
+  SubagentsStats,
   ThreadHistory,
   ThreadHistoryQuery,
   ThreadOpen,
@@ -125,11 +128,13 @@ type WithExecute<Model> = Model extends unknown
   : never;
 
 /** An assembly's configuration; functions of the host may stand beside what they answer. */
-export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model' | 'middleware' | 'extra_middleware'> & {
+export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model' | 'middleware' | 'extra_middleware' | 'subagent_runtime'> & {
   model: string | WithExecute<ModelConfig>;
   tools?: Tool[];
   middleware?: Middleware[] | null;
   extra_middleware?: Middleware[];
+  /** For subagents (not of an agent that is given outright): the object whose capacity and limits they have, or its handle. */
+  subagent_runtime?: Subagents | number | null;
 };
 
 /** A runtime's configuration; host models may have their functions. */
@@ -165,6 +170,8 @@ export class Runtime {
    * model may be without one only where its calls are answered from a Queue.
    */
   assembly(config: AgentConfig | JsonText, functions?: HostFunctions): Assembly;
+  /** Makes an object by which assemblies share capacity and limits for their subagents. */
+  subagents(config?: SubagentsConfig | JsonText): Subagents;
   /** Opens a thread, or begins one. With SQLite this reads the file, here and now. */
   thread(open?: ThreadOpen | JsonText): Thread;
   /** Makes a queue, for the events of several runs and of the runtime. A run alone needs none. */
@@ -189,6 +196,28 @@ export class Runtime {
   [Symbol.dispose](): void;
   /** Shuts down, waits for that, and frees. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Capacity and limits for subagents, shared by all assemblies whose configuration has it as `subagent_runtime`. Made by
+ * Runtime.subagents. Assemblies without one share the capacity of the process.
+ */
+export class Subagents {
+  private constructor();
+  /** Starts what it owns besides its capacity: durable batches, of which this version has none. Subagents need no start. */
+  start(): SubagentsAnswer;
+  startText(): string;
+  /** Stops that, and resolves when it has stopped; `null`: the time was up. Subagents go on, and new ones begin. */
+  stop(options?: Waiting & { timeoutMs?: number }): Promise<SubagentsAnswer | null>;
+  stopText(options?: Waiting & { timeoutMs?: number }): Promise<string | null>;
+  /** How many subagents run and how many wait at this moment, and the limits of both. Works after a shutdown too. */
+  stats(): SubagentsStats;
+  statsText(): string;
+  /** Its handle, a number: so it may stand in a configuration that becomes JSON. */
+  toJSON(): number;
+  /** Lets go. Assemblies that name it keep it. */
+  close(): void;
+  [Symbol.dispose](): void;
 }
 
 /** An agent: a model, a prompt, tools and middleware, composed once. Made by Runtime.assembly. */
@@ -335,6 +364,7 @@ export function drawDescriptorText(descriptor: AssemblyDescriptor | JsonText): s
 
 declare const fawn: {
   Runtime: typeof Runtime;
+  Subagents: typeof Subagents;
   Assembly: typeof Assembly;
   Thread: typeof Thread;
   Queue: typeof Queue;

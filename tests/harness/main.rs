@@ -38,6 +38,7 @@ mod subagent_executions;
 mod subagent_prompt;
 mod subagent_races;
 mod subagents;
+mod subagents_object;
 mod summaries;
 mod thread_files;
 mod tool_guards;

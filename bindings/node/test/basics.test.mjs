@@ -60,7 +60,7 @@ test('every function of fawn.h is called by the addon', async () => {
   const sources = fs.readdirSync(folder).map((name) => fs.readFileSync(new URL(name, folder), 'utf8'));
   const code = sources.join('\n').replace(/\/\*[^]*?\*\//g, '');
   const functions = [...new Set([...header.matchAll(/\b(fawn_\w+)\(/g)].map(([, name]) => name))];
-  assert.ok(functions.length >= 31, `${functions.length} functions in the header`);
+  assert.ok(functions.length >= 36, `${functions.length} functions in the header`);
   for (const name of functions) assert.match(code, new RegExp(`\\b${name}\\b`), name);
 });
 
@@ -123,7 +123,8 @@ test('closing twice is harmless, and what is used afterwards answers a handle er
   const agent = scripted(runtime, [{ content: 'Hi' }]);
   const thread = runtime.thread();
   const queue = runtime.queue();
-  for (const object of [queue, thread, agent]) {
+  const subagents = runtime.subagents();
+  for (const object of [queue, thread, agent, subagents]) {
     object.close();
     object.close();
     object[Symbol.dispose]();
@@ -132,6 +133,9 @@ test('closing twice is harmless, and what is used afterwards answers a handle er
   assert.throws(() => thread.state(), freed);
   assert.throws(() => agent.descriptor(), freed);
   assert.throws(() => queue.interrupt(), freed);
+  assert.throws(() => subagents.stats(), freed);
+  assert.throws(() => subagents.start(), freed);
+  await assert.rejects(subagents.stop(), freed);
   await assert.rejects(queue.take({ timeoutMs: 0 }), freed);
   assert.throws(() => agent.start(runtime.thread(), ask()), freed);
   await runtime.shutdown();
@@ -167,15 +171,49 @@ test('objects that are forgotten are freed and reported', async () => {
     scripted(runtime, [{ content: 'Hi' }]);
     runtime.thread();
     runtime.queue();
+    runtime.subagents();
   })();
-  for (let round = 0; round < 50 && warnings.length < 4; round++) {
+  for (let round = 0; round < 50 && warnings.length < 5; round++) {
     gc();
     await sleep(5);
   }
   process.off('warning', note);
-  assert.deepEqual(warnings.map(({ code }) => code), Array(4).fill('FAWN_FORGOTTEN'));
-  assert.deepEqual(warnings.map(({ message }) => message.split(' ')[0]).sort(), ['Assembly', 'Queue', 'Runtime', 'Thread']);
+  assert.deepEqual(warnings.map(({ code }) => code), Array(5).fill('FAWN_FORGOTTEN'));
+  assert.deepEqual(warnings.map(({ message }) => message.split(' ')[0]).sort(), ['Assembly', 'Queue', 'Runtime', 'Subagents', 'Thread']);
   assert.ok(living() <= before, 'the handles are freed');
+});
+
+test('assemblies share a subagents object, by itself or by its handle', async (t) => {
+  const runtime = open(t, { subagent_runtime: { max_queued: 9 } });
+  const subagents = runtime.subagents({ config: { max_running: 2, admission_policy: 'reject' }, max_total_per_run: 4 });
+  const stats = { max_running: 2, running: 0, max_queued: 9, queued: 0, admission_policy: 'reject', max_total_per_run: 4 };
+  assert.deepEqual(subagents.stats(), { ...stats, started: false });
+  assert.deepEqual([subagents.start(), subagents.start()], [{ started: true }, { started: true }]);
+  assert.equal(subagents.stats().started, true);
+  assert.deepEqual(await subagents.stop(), { started: false });
+  assert.deepEqual(await subagents.stop({ timeoutMs: 0 }), { started: false });
+  await assert.rejects(subagents.stop({ timeout: 1 }), TypeError);
+
+  const config = { factory: 'direct', model: { provider: 'scripted', replies: [] }, features: { subagent: true } };
+  const named = [subagents, subagents.toJSON(), null];
+  const agents = named.map((subagent_runtime) => runtime.assembly({ ...config, subagent_runtime }));
+  agents.push(runtime.assembly(JSON.stringify({ ...config, subagent_runtime: subagents })));
+  const refused = (other, code) => {
+    assert.throws(() => runtime.assembly({ ...config, subagent_runtime: subagents, ...other }), { code, path: '/subagent_runtime' });
+  };
+  refused({ features: {} }, 'conflict');
+  refused({ factory: 'custom', features: undefined }, 'unknown_member');
+  refused({ subagent_runtime: 'it' }, 'wrong_type');
+  const other = open(t).subagents();
+  refused({ subagent_runtime: other }, 'handle');
+  assert.throws(() => runtime.subagents({ batch_config: {} }), { code: 'unsupported', path: '/batch_config' });
+  assert.throws(() => runtime.subagents({ config: { max_running: 65 } }), { code: 'out_of_range', path: '/config/max_running' });
+
+  subagents.close();
+  refused({}, 'handle');
+  assert.equal(agents[0].descriptor(), null);
+  await other[Symbol.dispose]();
+  for (const agent of agents) agent.close();
 });
 
 test('reading a thread', (t) => {
