@@ -1361,6 +1361,8 @@ public:
     [[nodiscard]] static answer deny(std::string_view reason) {
         return json("{\"verdict\":\"deny\",\"reason\":" + json::quote(reason) + "}");
     }
+    /// Done, and there is nothing to say: what a sandbox and a memory answer, and "no such file" of a sandbox's "read_file".
+    [[nodiscard]] static answer nothing() { return json("null"); }
     /// The handler has moved the call away and answers it later.
     [[nodiscard]] static answer later() { return answer(whole{}, std::string()); }
     /// The whole document for fawn_call_finish.
@@ -1409,9 +1411,9 @@ public:
 
     /// Its number within the runtime.
     [[nodiscard]] std::uint64_t id() const noexcept { return says_ ? says_->id : 0; }
-    /// "tool", "model", "middleware", "sandbox" or "memory"; the latter two go to what `otherwise` names.
+    /// "tool", "model", "guardrail", "middleware", "sandbox" or "memory".
     [[nodiscard]] std::string_view kind() const noexcept { return says_ ? says_->kind : std::string_view(); }
-    /// Which tool, model or middleware.
+    /// Which tool, model, guardrail or middleware; of a sandbox or a memory, what it is asked for.
     [[nodiscard]] std::string_view name() const noexcept { return says_ ? says_->name : std::string_view(); }
     /// The arguments: JSON text of an object. Those of a model: system, messages, tools, tool_choice; of a middleware, what it
     /// is asked about (schema "middleware_question").
@@ -1534,6 +1536,18 @@ public:
         middlewares_.insert_or_assign(std::move(name), std::move(does));
         return *this;
     }
+    /// Registers what a sandbox is asked for, where a configuration has `"sandbox": {"use": "host"}`: "acquire", which answers
+    /// `answer::json(R"({"sandbox_id":"…"})")`; "read_file", with `{"text":"…"}` or `answer::nothing()`; "write_file" and "release".
+    dispatcher& sandbox(std::string operation, handler does) {
+        sandbox_.insert_or_assign(std::move(operation), std::move(does));
+        return *this;
+    }
+    /// Registers what a memory is asked for, where a configuration has `"memory": {"manager_class": "host"}`: "add", which takes
+    /// in what a run said, and answers `answer::nothing()`.
+    dispatcher& memory(std::string operation, handler does) {
+        memory_.insert_or_assign(std::move(operation), std::move(does));
+        return *this;
+    }
     /// Registers what gets the calls that nothing else is registered for.
     dispatcher& otherwise(handler does) {
         otherwise_ = std::move(does);
@@ -1573,7 +1587,9 @@ private:
     [[nodiscard]] const handler* find(const pending_call& call) const {
         const table* known = call.kind() == "tool" ? &tools_ : call.kind() == "model" ? &models_
                            : call.kind() == "guardrail" ? &guardrails_
-                           : call.kind() == "middleware" ? &middlewares_ : nullptr;
+                           : call.kind() == "middleware" ? &middlewares_
+                           : call.kind() == "sandbox" ? &sandbox_
+                           : call.kind() == "memory" ? &memory_ : nullptr;
         if (known != nullptr) {
             const auto found = known->find(call.name());
             if (found != known->end() && found->second) return &found->second;
@@ -1585,7 +1601,8 @@ private:
         const handler* does = find(call);
         if (does == nullptr) {
             std::string none = "the host has no ";
-            none.append(call.kind()).append(" named ").append(json::quote(call.name()));
+            if (call.kind() == "sandbox" || call.kind() == "memory") none.append("handler for the ").append(call.kind()).append("'s ").append(call.name());
+            else none.append(call.kind()).append(" named ").append(json::quote(call.name()));
             return answer::error(none);
         }
 #if FAWN_HPP_EXCEPTIONS
@@ -1604,7 +1621,7 @@ private:
     }
 
     handle<runtime> runtime_;
-    table tools_, models_, guardrails_, middlewares_;
+    table tools_, models_, guardrails_, middlewares_, sandbox_, memory_;
     handler otherwise_;
     std::function<void(const pending_call&, const error&)> refused_;
 };

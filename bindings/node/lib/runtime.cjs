@@ -8,7 +8,9 @@ const { untilText } = require('./asking.cjs');
 const { Assembly } = require('./assembly.cjs');
 const { Poller } = require('./poller.cjs');
 const { Queue } = require('./queue.cjs');
-const { modelsOf, splitModels } = require('./functions.cjs');
+const { checkOptions, checkSignal, checkTimeout } = require('./check.cjs');
+const { splitApp } = require('./functions.cjs');
+const { Scope } = require('./scope.cjs');
 const { Subagents } = require('./subagents.cjs');
 const { Thread } = require('./thread.cjs');
 const { toConfigText, toText } = require('./text.cjs');
@@ -16,15 +18,15 @@ require('./dispose.cjs');
 
 /** What a runtime's objects share. It outlives the Runtime that the host holds. */
 class RuntimeCore {
-  constructor(handle, isDriven, models) {
+  constructor(handle, isDriven, scope) {
     this.handle = handle;
     this.isOpen = true;
     /** Closed by hand: what belongs to it may be left to the garbage collector without a warning. */
     this.wasClosed = false;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
-    /** The models of the configuration by name, with their functions. */
-    this.models = models;
+    /** What the configuration says of the host, with its functions. */
+    this.scope = scope;
     this.poller = new Poller(isDriven);
     /** Host calls from queues that functions work on, by call id. */
     this.calls = new Map();
@@ -47,11 +49,11 @@ class Runtime {
 
   /** Makes a runtime of its configuration. */
   constructor(config) {
-    const text = toConfigText(splitModels(config));
+    const text = toConfigText(splitApp(config));
     const handle = addon.runtimeNew(text);
     let core;
     try {
-      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, modelsOf(config, text));
+      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, new Scope(config, text));
     } catch (error) {
       addon.release(handle);
       throw error;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import * as fawn from '../index.mjs';
-import { ask, living, open, scripted, sleep } from './support.mjs';
+import { ask, living, open, scripted, sleep, until } from './support.mjs';
 
 const { FawnError, Runtime } = fawn;
 const require = createRequire(import.meta.url);
@@ -214,6 +214,47 @@ test('assemblies share a subagents object, by itself or by its handle', async (t
   assert.equal(agents[0].descriptor(), null);
   await other[Symbol.dispose]();
   for (const agent of agents) agent.close();
+});
+
+test('a run that has ended is not missed, wherever its events went', async () => {
+  const v8 = await import('node:v8');
+  const vm = await import('node:vm');
+  v8.setFlagsFromString('--expose-gc');
+  const gc = vm.runInNewContext('gc');
+  const warnings = [];
+  const note = ({ code, message }) => code === 'FAWN_FORGOTTEN' && warnings.push(message);
+  process.on('warning', note);
+  const runtime = new Runtime();
+  const agent = scripted(runtime, [{ content: 'Hi' }], [], { repeat: true });
+  const hanging = scripted(runtime, [{ hang: true }]);
+  const [thread, other] = [runtime.thread(), runtime.thread()];
+  const queue = runtime.queue();
+  const runs = () => runtime.stats().handles.filter(({ kind }) => kind === 'run').length;
+  /** Starts a run that nothing here refers to. */
+  const begin = (which, on, options) => void which.start(on, ask(), options);
+  const ways = [{}, { queue }, { queue: null }, { queue, signal: new AbortController().signal }];
+  for (const options of ways) {
+    // Its result was awaited, or its end is known to the library alone.
+    await agent.start(thread, ask(), options).result();
+    begin(agent, thread, options);
+    await until(() => runtime.stats().runs.active === 0);
+    while ((await queue.take({ timeoutMs: 0 })).length > 0);
+  }
+  for (let round = 0; round < 50 && runs() > 0; round++) {
+    gc();
+    await sleep(5);
+  }
+  assert.deepEqual([runs(), warnings], [0, []]);
+  // One that goes on is told of.
+  begin(hanging, other, { queue });
+  for (let round = 0; round < 50 && warnings.length === 0; round++) {
+    gc();
+    await sleep(5);
+  }
+  process.off('warning', note);
+  assert.deepEqual(warnings, ['Run dropped without close()']);
+  await runtime.shutdown();
+  for (const object of [queue, thread, other, hanging, agent, runtime]) object.close();
 });
 
 test('reading a thread', (t) => {
