@@ -119,6 +119,9 @@ const fn is_same(a: &str, b: &str) -> bool {
 /// Those of the sections that a middleware reads, below their names.
 pub fn compose_subagent(mut inputs: ChainInputs<'_>) -> Result<Vec<Arc<dyn Middleware>>, Error> {
     inputs.secrets = RequestSecrets::default();
+    // Whatever a place may come to do with a memory, nothing of a subagent goes into one.
+    inputs.memory = None;
+    inputs.memory_queue = None;
     let places = SUBAGENT_CHAIN.iter();
     places
         .filter_map(|place| (place.make)(&mut inputs).transpose())

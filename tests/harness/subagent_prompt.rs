@@ -141,7 +141,7 @@ fn sub_25_the_parts_stand_in_order_with_a_blank_line_between_and_none_is_empty()
         for always in [
             "<report_contract>",
             "<input_boundary>",
-            "parent_context_snapshot",
+            "hidden message of background",
         ] {
             assert!(system.contains(always), "{always}");
         }
