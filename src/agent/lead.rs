@@ -17,6 +17,7 @@ use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
+use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
@@ -234,12 +235,15 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         memory_queue: inputs.memory_queue,
         thread_files: inputs.thread_files,
         sandbox: inputs.sandbox.map(|port| Arc::new(RunSandboxes::new(port))),
+        file_turns: FileTurns::default(),
+        token_budget: None,
         vision: inputs.model.supports_vision,
         summary_models: inputs.summary_models,
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),
             max_total: signed(options.max_total_subagents),
-            capacity: bounded(app.subagent_runtime.max_running),
+            // What can run at once has narrowed the number already: one number for the limit, the prompt and the descriptor (U1).
+            capacity: bounded(options.max_concurrent_subagents),
         }),
         title_model: inputs.title_model,
         skills: Some(SkillAccess {

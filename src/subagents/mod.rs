@@ -6,7 +6,6 @@ pub(crate) mod outcome;
 pub mod result;
 pub mod snapshot;
 pub mod status;
-pub mod usage;
 
 /// The tool that delegates. `batch_task` is another and is not counted (LIM-2).
 pub const TASK_TOOL: &str = "task";
