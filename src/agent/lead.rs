@@ -241,7 +241,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),
             max_total: signed(options.max_total_subagents),
-            capacity: bounded(app.subagent_runtime.max_running),
+            // What can run at once has narrowed the number already: one number for the limit, the prompt and the descriptor (U1).
+            capacity: bounded(options.max_concurrent_subagents),
         }),
         title_model: inputs.title_model,
         skills: Some(SkillAccess {

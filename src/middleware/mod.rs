@@ -455,7 +455,7 @@ pub const CHAIN: &[Place] = &[
             let limits = inputs.subagent_limits.take();
             limits.map(SubagentLimit::new).map_or(Ok(None), there)
         },
-        outright: Some(|settings| plain(settings, || SubagentLimit::new(Default::default()))),
+        outright: Some(|settings| made(SubagentLimit::from_settings(settings)?)),
     },
     Place {
         name: "loop_detection",

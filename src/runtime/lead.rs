@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Runtime;
 use super::assembly::{Assembly, check_host_tools};
 use super::model_chain::{self, CallPolicy};
+use super::subagents::Subagents;
 use super::sync::lock;
 use crate::adapters::agents_dir::AgentsDir;
 use crate::adapters::host_memory::HostMemory;
@@ -22,7 +23,7 @@ use crate::agent::authorization::{access_of_request, principal};
 use crate::agent::goal::Evaluator;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
 use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
-use crate::agent::options::{LeadOptions, recursion_limit};
+use crate::agent::options::{LeadOptions, SubagentLimits, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
@@ -126,6 +127,11 @@ impl LeadScope {
         }
     }
 
+    /// The configuration.
+    pub fn app(&self) -> &AppConfig {
+        &self.app
+    }
+
     /// The op `reset_agent` (CA-8).
     pub fn reset_agent(&self, which: &ResetAgent) {
         self.policies.reset_agent(which);
@@ -207,6 +213,7 @@ impl Runtime {
         &self,
         config: LeadConfig,
         is_described: bool,
+        subagents: Option<Subagents>,
     ) -> Result<Assembly, Error> {
         let own;
         let scope = match config.app_config.clone() {
@@ -218,9 +225,11 @@ impl Runtime {
                 &own
             }
         };
-        let (parts, facts, evaluator, warnings) = self.lead_parts(scope, config)?;
+        let (parts, facts, evaluator, warnings) =
+            self.lead_parts(scope, config, subagents.as_ref())?;
         let tools = parts.tools.clone();
-        let composed = self.compose_described(parts, is_described.then_some(facts), evaluator);
+        let facts = is_described.then_some(facts);
+        let composed = self.compose_described(parts, facts, evaluator, subagents);
         let assembly = composed.map_err(|error| without_place(error, &tools))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
@@ -231,6 +240,7 @@ impl Runtime {
         &self,
         scope: &LeadScope,
         config: LeadConfig,
+        subagents: Option<&Subagents>,
     ) -> Result<(AssemblyParts, LeadFacts, Evaluator, Warnings), Error> {
         let app = &scope.app;
         let sections = Sections::new(&config.configurable, &config.context);
@@ -247,8 +257,9 @@ impl Runtime {
             _ => None,
         };
         let agent = agent.as_deref();
+        let limits = subagents.map_or_else(|| SubagentLimits::of(app), Subagents::limits);
         let (options, mut warnings) =
-            LeadOptions::resolve(sections, selection.clone(), app, agent)?;
+            LeadOptions::resolve(sections, selection.clone(), limits, agent)?;
         warnings.extend(scope.absent.clone());
         if options.selection.is_bootstrap && scope.agents.is_none() {
             warnings.add(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::feature::{least, not_blank, within};
 use super::limits::TokenBudgetConfig;
@@ -200,7 +200,7 @@ pub struct SubagentRuntimeConfig {
 }
 
 /// What happens to a subagent when all places are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdmissionPolicy {
     /// It waits.
@@ -222,7 +222,8 @@ impl Default for SubagentRuntimeConfig {
 }
 
 impl SubagentRuntimeConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    /// Checks the bounds (RT-30).
+    pub(in crate::protocol) fn validate(&self) -> Result<(), Error> {
         within("/max_running", self.max_running, 1, MAX_RUNNING_SUBAGENTS)?;
         within("/max_queued", self.max_queued, 0, 10_000)?;
         within(

@@ -23,6 +23,7 @@ use super::model_entry::ModelEntry;
 use super::run::{
     RunOp, RunRequest, ThreadHistoryQuery, ThreadOpen, ThreadStateQuery, ThreadUpdate,
 };
+use super::subagents_config::{NewSubagents, SubagentsLife, SubagentsStats};
 
 /// One published schema.
 pub struct Schema {
@@ -93,6 +94,12 @@ pub const SCHEMAS: &[Schema] = &[
         summary: "Input of fawn_assembly_new.",
         schema: of::<AssemblyConfig>,
         round_trip: Some(|text| taken::<AssemblyConfig>(text, AssemblyConfig::validate)),
+    },
+    Schema {
+        name: "subagents_config",
+        summary: "Input of fawn_subagents_new.",
+        schema: of::<NewSubagents>,
+        round_trip: Some(|text| taken::<NewSubagents>(text, NewSubagents::validate)),
     },
     Schema {
         name: "thread_open",
@@ -217,6 +224,16 @@ pub const SCHEMAS: &[Schema] = &[
         "shutdown_answer",
         "Answer of fawn_runtime_shutdown.",
         answer::shutdown_answer,
+    ),
+    plain(
+        "subagents_answer",
+        "Answer of fawn_subagents_start and fawn_subagents_stop.",
+        answer::complete::<SubagentsLife>,
+    ),
+    plain(
+        "subagents_stats",
+        "Answer of fawn_subagents_stats.",
+        answer::complete::<SubagentsStats>,
     ),
     plain(
         "thread_update_answer",
