@@ -162,11 +162,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
     let agent = inputs.agent;
-    let own_skills = [BOOTSTRAP.to_owned()];
-    let allowed_skills: Option<&[String]> = match bootstrap {
-        true => Some(&own_skills),
-        false => agent.and_then(|agent| agent.skills.as_deref()),
-    };
+    let allowed_skills = allowed_skills(options, agent);
+    let allowed_skills = allowed_skills.as_deref();
     let scope = Scope::of(allowed_skills);
     let skills: Vec<Arc<Skill>> = inputs.catalog.enabled(&scope).cloned().collect();
     let deferred_skills = app.skills.deferred_discovery && !skills.is_empty();
@@ -299,6 +296,14 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         facts,
         warnings,
     })
+}
+
+/// The skills that a lead agent may find and activate, and its subagents at most; `None` for all.
+pub fn allowed_skills(options: &LeadOptions, agent: Option<&AgentRecord>) -> Option<Vec<String>> {
+    match options.selection.is_bootstrap {
+        true => Some(vec![BOOTSTRAP.to_owned()]),
+        false => agent.and_then(|agent| agent.skills.clone()),
+    }
 }
 
 impl LeadFacts {

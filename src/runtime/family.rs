@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde_json::{Map, Value, json};
 
 use super::Runtime;
+use super::capacity::configure_process_capacity;
+use super::delegation::Delegations;
 use super::lead::{LeadScope, plain};
 use super::model_chain::{self, CallPolicy};
+use super::subagents::Subagents;
 use super::sync::lock;
 use crate::agent::assembly::{Assembly, AssemblyParts};
 use crate::agent::model_choice::{self, ModelChoice};
@@ -20,11 +23,12 @@ use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::summarization::SummaryModels;
 use crate::ports::authorization::{Access, Principal};
+use crate::ports::delegate::Delegate;
 use crate::ports::model::DynModelProvider;
 use crate::ports::thread_files::ThreadFiles;
-use crate::protocol::app_config::AppConfig;
+use crate::protocol::app_config::{AppConfig, SubagentRuntimeConfig};
 use crate::protocol::assembly::BuildLabels;
-use crate::protocol::config::ModelRef;
+use crate::protocol::config::{ModelConfig, ModelRef};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::model::{ModelProfile, ModelWishes, settled};
 use crate::protocol::model_entry::{ModelEntry, unknown_model};
@@ -376,6 +380,34 @@ impl Family {
     }
 }
 
+impl Runtime {
+    /// Who runs the subagents of an assembly, in the places of `subagents` or else of the process, and whether they may ask the host
+    /// where their agent does not.
+    pub(super) fn delegation(
+        &self,
+        family: Family,
+        subagents: Option<&Subagents>,
+        warnings: &mut Warnings,
+    ) -> (Arc<dyn Delegate>, bool) {
+        let (asks_host, of_models) = family.models();
+        warnings.extend(of_models);
+        if subagents.is_none() {
+            share_process_capacity(&family.parent.app.subagent_runtime, warnings);
+        }
+        let capacity = subagents.map(Subagents::capacity);
+        let delegations = Delegations::new(self.clone(), family, capacity);
+        (Arc::new(delegations), asks_host)
+    }
+}
+
+/// Sets up the places of the process as a configuration says (RT-37). While some are taken they stay as they are.
+pub(super) fn share_process_capacity(wanted: &SubagentRuntimeConfig, warnings: &mut Warnings) {
+    if let Err(error) = configure_process_capacity(wanted) {
+        let text = format!("subagent_runtime does not hold: {}", error.message);
+        warnings.add(Warning::ConcurrencyFixed, text);
+    }
+}
+
 /// Whether the host answers a model of the configuration, or one that stands in for it. `seen` are those that were looked at.
 fn asks_the_host<'a>(app: &'a AppConfig, name: &'a str, seen: &mut Vec<&'a str>) -> bool {
     if seen.contains(&name) {
@@ -391,7 +423,7 @@ fn entry_asks_the_host<'a>(
     entry: &'a ModelEntry,
     seen: &mut Vec<&'a str>,
 ) -> bool {
-    let is_host = matches!(entry.config, crate::protocol::config::ModelConfig::Host(_));
+    let is_host = matches!(entry.config, ModelConfig::Host(_));
     is_host
         || entry.fallbacks.iter().any(|fallback| match fallback {
             ModelRef::Named(name) => asks_the_host(app, name, seen),

@@ -4,6 +4,7 @@ mod assembly;
 mod calls;
 pub mod capacity;
 mod delegation;
+mod direct;
 mod driver;
 mod events;
 mod family;
