@@ -247,7 +247,7 @@ fn sub_16_authorization_follows_the_lists_and_the_search_is_asked_of_neither() {
     assert_eq!(names, ["a", "m2", "tool_search", "describe_skill"]);
     assert_eq!(*child.facts.deferred, ["m2"]);
     let chain = middlewares(&child);
-    for part in ["guardrail", "deferred_tool_filter"] {
+    for part in ["authorization_gate", "deferred_tool_filter"] {
         assert!(chain.contains(&part), "{part} is not in {chain:?}");
     }
     let prompt = child.prompt.data.as_deref().unwrap_or_default();
