@@ -15,8 +15,8 @@ use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
 use super::extras::{extras, insert_extras};
 use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
-use super::subagent_scope::SubagentScope;
 use super::subagent::files_of_tools;
+use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
@@ -46,7 +46,7 @@ use crate::skills::catalog::Catalog;
 use crate::skills::library::{SkillAccess, SkillLibrary};
 use crate::skills::scope::Scope;
 use crate::skills::validate::MAX_NAME_CHARS;
-use crate::subagents::definition::{Registry, SubagentDefinition, SubagentKind};
+use crate::subagents::definition::{Registry, SubagentDefinition};
 use crate::tools::{BuiltinInputs, describe_skill, task};
 
 /// Name of the lead agent in descriptors (AD-7).
@@ -157,7 +157,8 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list, of the chain and of what is to join it.
+/// Those of the tool list, of the chain and of what is to join it; `UnknownModel` at a model of a subagent that there is not,
+/// where the agent delegates.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
@@ -194,10 +195,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         None => Arc::new([]),
     };
     let scope_of_subagents = SubagentScope::of(agent);
-    let subagents: Vec<(SubagentEntry, RuntimeLimits)> = match options.subagent_enabled {
-        true => inputs.subagents.iter().flat_map(|all| all.iter()).map(entry).collect(),
-        false => Vec::new(),
-    };
+    let nobody = Registry::default();
+    let subagents = inputs.subagents.unwrap_or(&nobody);
 
     let prompt = render(&RenderFacts {
         app,
@@ -209,7 +208,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         deferred_skills,
         tools: &list.bound,
         deferred: &deferred,
-        subagents: &subagents,
+        subagents,
         scope: &scope_of_subagents,
     });
 
@@ -282,8 +281,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         },
         allowed_subagents: scope_of_subagents.names().map(<[String]>::to_vec),
         subagents: subagents
-            .into_iter()
-            .map(|(entry, limits)| (entry_name(&entry).to_owned(), limits))
+            .iter()
+            .map(|definition| (definition.name.clone(), definition.limits()))
             .collect(),
         recursion_limit: inputs.recursion_limit,
         build: inputs.build,
@@ -395,7 +394,7 @@ struct RenderFacts<'a> {
     deferred_skills: bool,
     tools: &'a [Arc<dyn DynTool>],
     deferred: &'a [String],
-    subagents: &'a [(SubagentEntry, RuntimeLimits)],
+    subagents: &'a Registry,
     scope: &'a SubagentScope,
 }
 
@@ -422,9 +421,8 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let in_scope: Vec<SubagentEntry> = facts
         .subagents
         .iter()
-        .map(|(entry, _)| entry)
-        .filter(|entry| facts.scope.allows(entry_name(entry)))
-        .cloned()
+        .filter(|definition| facts.scope.allows(&definition.name))
+        .map(SubagentDefinition::entry)
         .collect();
     let mounts = mounts(app);
     let may_delegate = options.subagent_enabled && bound_tools.contains(task::NAME);
@@ -486,31 +484,4 @@ fn signed(limit: u64) -> i64 {
 /// Limits are at most 64.
 fn bounded(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-/// What prompt and descriptor say of a subagent.
-fn entry(definition: &SubagentDefinition) -> (SubagentEntry, RuntimeLimits) {
-    let entry = match &definition.kind {
-        SubagentKind::GeneralPurpose => SubagentEntry::GeneralPurpose,
-        SubagentKind::Bash => SubagentEntry::Bash,
-        SubagentKind::Custom { description, .. } => SubagentEntry::Custom {
-            name: SourcedText::Operator(OperatorText::from_operator_directory(
-                definition.name.as_str(),
-            )),
-            description: SourcedText::Operator(description.clone()),
-        },
-    };
-    let limits = RuntimeLimits {
-        max_turns: definition.max_turns,
-        timeout_seconds: definition.timeout.as_secs(),
-    };
-    (entry, limits)
-}
-
-fn entry_name(entry: &SubagentEntry) -> &str {
-    match entry {
-        SubagentEntry::GeneralPurpose => "general-purpose",
-        SubagentEntry::Bash => "bash",
-        SubagentEntry::Custom { name, .. } => name.expose(),
-    }
 }

@@ -118,7 +118,9 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
     let SubagentInputs {
         app, definition, ..
     } = inputs;
-    let skills = inputs.skills.map(|skills| OwnSkills::of(skills, definition));
+    let skills = inputs
+        .skills
+        .map(|skills| OwnSkills::of(skills, definition));
     // Without a single one allowed there is nothing to look up in folders, now or later (SUB-17).
     let skills = skills.filter(|skills| skills.allowed.as_deref() != Some(&[]));
     let enabled = skills.as_ref().map(OwnSkills::enabled).unwrap_or_default();
@@ -153,7 +155,14 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
         None => Arc::new([]),
     };
     let catalog_hash = list.deferred.as_ref().map(|all| all.catalog_hash.clone());
-    let prompt = render(app, definition, skills.as_ref(), deferred_skills, &list.bound, &deferred);
+    let prompt = render(
+        app,
+        definition,
+        skills.as_ref(),
+        deferred_skills,
+        &list.bound,
+        &deferred,
+    );
 
     let remote = list
         .bound

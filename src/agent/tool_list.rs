@@ -432,7 +432,8 @@ mod tests {
     }
 
     #[test]
-    fn sub_15_the_allow_list_comes_first_then_the_deny_list_and_an_empty_one_is_not_an_absent_one() {
+    fn sub_15_the_allow_list_comes_first_then_the_deny_list_and_an_empty_one_is_not_an_absent_one()
+    {
         let tools = [
             grouped("web", host("w")),
             grouped("", host("a")),
@@ -458,7 +459,14 @@ mod tests {
         let denied = ["tool_search", "describe_skill", "w"];
         assert_eq!(
             with(None, &denied),
-            ["a", BUILTINS[0], BUILTINS[1], "m", "tool_search", "describe_skill"]
+            [
+                "a",
+                BUILTINS[0],
+                BUILTINS[1],
+                "m",
+                "tool_search",
+                "describe_skill"
+            ]
         );
         // A tool that is denied leaves its name to a late one, and to the search.
         let taken = [grouped("", host("describe_skill")), grouped("", mcp("m"))];

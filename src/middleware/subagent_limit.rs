@@ -24,9 +24,7 @@ use crate::protocol::warning::Warning;
 use crate::state::channels::Channel;
 use crate::state::python;
 use crate::state::update::StateUpdate;
-
-/// The tool that delegates. `batch_task` is another and is not counted (LIM-2).
-pub const TASK_TOOL: &str = "task";
+pub use crate::subagents::TASK_TOOL;
 
 /// Most delegations in one reply, whatever is configured (LIM-8).
 pub const MAX_CONCURRENT: u32 = 64;

@@ -106,7 +106,7 @@ impl Runtime {
             described: None,
             told: Warnings::new(),
         };
-        let family = Family::new(self, parent, registry, SubagentScope::All);
+        let family = Family::new(self, parent, registry, SubagentScope::All)?;
         Ok(family.map(|family| self.delegation(family, subagents, warnings)))
     }
 }
@@ -114,7 +114,10 @@ impl Runtime {
 /// The configuration for the subagents of a direct agent: who guards the agent's calls guards theirs, or a subagent could do what
 /// its agent may not.
 fn guarded(app: &Arc<AppConfig>, config: &DirectConfig) -> Result<Arc<AppConfig>, Error> {
-    let feature = config.features.as_ref().and_then(|it| it.guardrail.as_ref());
+    let feature = config
+        .features
+        .as_ref()
+        .and_then(|it| it.guardrail.as_ref());
     let settings = match feature {
         Some(Feature::With(settings)) => Some(settings),
         _ => {

@@ -31,11 +31,11 @@ use crate::protocol::assembly::BuildLabels;
 use crate::protocol::config::{ModelConfig, ModelRef};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::model::{ModelProfile, ModelWishes, settled};
-use crate::protocol::model_entry::{ModelEntry, unknown_model};
+use crate::protocol::model_entry::ModelEntry;
 use crate::protocol::warning::{Warning, Warnings};
 use crate::skills::catalog::Catalog;
 use crate::skills::library::SkillLibrary;
-use crate::subagents::definition::{Registry, SubagentDefinition};
+use crate::subagents::definition::{BASH, BASH_WITHHELD, Registry, SubagentDefinition};
 
 /// A subagent, composed.
 pub struct Child {
@@ -128,12 +128,18 @@ struct ReadyModel {
 
 impl Family {
     /// Those of `registry` that are in `scope`; none is composed yet. `None` where there is not a single one.
+    ///
+    /// # Errors
+    /// `UnknownModel` for a subagent that is set up with a model that there is not, so that no call fails over it.
     pub fn new(
         runtime: &Runtime,
         parent: Parent,
         registry: Arc<Registry>,
         scope: SubagentScope,
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, Error> {
+        let models = parent.app.models.iter();
+        let models: Vec<&str> = models.map(|model| model.name.as_str()).collect();
+        registry.check_models(&models)?;
         let places: Vec<Place> = registry.iter().map(|_| Place::default()).collect();
         let family = Family {
             runtime: runtime.clone(),
@@ -143,51 +149,28 @@ impl Family {
             places,
         };
         let has_any = family.members().next().is_some();
-        has_any.then_some(family)
+        Ok(has_any.then_some(family))
     }
 
-    /// All subagents that there are, those out of scope too.
-    pub fn definitions(&self) -> &Registry {
-        &self.registry
-    }
-
-    /// Which of them the agent may delegate to (CA-11).
-    pub fn scope(&self) -> &SubagentScope {
-        &self.scope
-    }
-
-    /// The names of those that it may delegate to, in the order of the prompt (SUB-8).
+    /// The names of those that the agent may delegate to, in the order of the prompt (SUB-8, CA-11).
     pub fn names(&self) -> Vec<String> {
         self.members()
             .map(|definition| definition.name.clone())
             .collect()
     }
 
-    /// Why a subagent that exists cannot be used here; `None` when it can.
+    /// Why a subagent that exists cannot be used here; `None` when it can, or when the agent is not to know of it.
     pub fn unavailable(&self, name: &str) -> Option<String> {
-        let definition = self.members().find(|member| member.name == name)?;
-        let error = self.check_model(definition).err()?;
-        Some(error.message)
+        let is_withheld = name == BASH && self.registry.is_bash_withheld();
+        (is_withheld && self.scope.allows(name)).then(|| BASH_WITHHELD.to_owned())
     }
 
     /// Whether a subagent needs a model that its agent does not have and the host answers, so that runs of the agent need a
-    /// queue; and what is wrong with models that are named for subagents. The agent's own tools, guards and model are not looked
-    /// at: what of them asks the host asks it for the agent, too.
-    pub fn models(&self) -> (bool, Warnings) {
-        let mut warnings = Warnings::new();
-        let mut asks_host = false;
-        for definition in self.members() {
-            let Some(name) = &definition.model else {
-                continue;
-            };
-            match self.check_model(definition) {
-                Err(error) => warnings.add(Warning::ModelUnknown, error.message),
-                Ok(()) => {
-                    asks_host = asks_host || asks_the_host(&self.parent.app, name, &mut Vec::new());
-                }
-            }
-        }
-        (asks_host, warnings)
+    /// queue. The agent's own tools, guards and model are not looked at: what of them asks the host asks it for the agent, too.
+    pub fn asks_host(&self) -> bool {
+        let mut named = self.members().filter_map(|member| member.model.as_deref());
+        let mut seen = Vec::new();
+        named.any(|name| asks_the_host(&self.parent.app, name, &mut seen))
     }
 
     /// The subagent of this name, composed when it is asked for the first time. What went wrong once is tried again by the next
@@ -215,7 +198,10 @@ impl Family {
         }
         let child = self.compose(definition).map_err(|error| Error {
             path: None,
-            message: format!("the subagent {name:?} cannot be composed: {}", error.message),
+            message: format!(
+                "the subagent {name:?} cannot be composed: {}",
+                error.message
+            ),
             ..error
         })?;
         Ok(place.child.get_or_init(|| Arc::new(child)).clone())
@@ -304,31 +290,12 @@ impl Family {
         news
     }
 
-    /// Checks that the model which a definition names is there.
-    fn check_model(&self, definition: &SubagentDefinition) -> Result<(), Error> {
-        let Some(name) = &definition.model else {
-            return Ok(());
-        };
-        let models = &self.parent.app.models;
-        if models.iter().any(|model| model.name == *name) {
-            return Ok(());
-        }
-        let known: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
-        let error = unknown_model(name, &known);
-        Err(Error {
-            path: None,
-            message: format!("the model of the subagent {:?}: {}", definition.name, error.message),
-            ..error
-        })
-    }
-
     /// The model of a subagent, made to answer without thinking (SUB-13, SUB-24).
     fn model(
         &self,
         definition: &SubagentDefinition,
         warnings: &mut Warnings,
     ) -> Result<ReadyModel, Error> {
-        self.check_model(definition)?;
         let Parent {
             app, access, model, ..
         } = &self.parent;
@@ -389,8 +356,7 @@ impl Runtime {
         subagents: Option<&Subagents>,
         warnings: &mut Warnings,
     ) -> (Arc<dyn Delegate>, bool) {
-        let (asks_host, of_models) = family.models();
-        warnings.extend(of_models);
+        let asks_host = family.asks_host();
         if subagents.is_none() {
             share_process_capacity(&family.parent.app.subagent_runtime, warnings);
         }

@@ -342,7 +342,7 @@ impl Runtime {
         let registry = options
             .subagent_enabled
             .then(|| Arc::new(Registry::of(app)));
-        let family = registry.as_ref().and_then(|registry| {
+        let family = registry.as_ref().map(|registry| {
             let parent = Parent {
                 scope: scope.clone(),
                 app: app.clone(),
@@ -365,6 +365,7 @@ impl Runtime {
             };
             Family::new(self, parent, registry.clone(), SubagentScope::of(agent))
         });
+        let family = family.transpose()?.flatten();
         let delegation = family.map(|family| self.delegation(family, subagents, &mut warnings));
         let (delegate, children_ask) = delegation.unzip();
         let limit = config.recursion_limit;
@@ -447,7 +448,11 @@ impl Runtime {
 
     /// The model as chosen, with its retries and fallbacks, and whether it asks the host. One that was asked for before with
     /// the same settings is the same provider.
-    pub(super) fn ready_model(&self, scope: &LeadScope, model: &ModelChoice) -> Result<ReadyModel, Error> {
+    pub(super) fn ready_model(
+        &self,
+        scope: &LeadScope,
+        model: &ModelChoice,
+    ) -> Result<ReadyModel, Error> {
         let key = format!("{:?}", (&model.name, &model.entry));
         if let Some((provider, asks)) = lock(&scope.ready).get(&key) {
             return Ok((provider.clone(), *asks));

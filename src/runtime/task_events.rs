@@ -67,13 +67,18 @@ impl TaskEvents {
         lock(&self.progress).usage.clone()
     }
 
-    /// Counts the tokens of a model call. What has no tokens at all is no record (SUB-54).
+    /// Counts the tokens of a model call. A total that is missing is the sum; without tokens there is nothing to count (SUB-54).
     pub fn count(&self, usage: &Usage) {
-        if usage.total_tokens == 0 && usage.input_tokens == 0 && usage.output_tokens == 0 {
-            return;
+        let mut usage = usage.clone();
+        if usage.total_tokens == 0 {
+            usage.total_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         }
-        let mut progress = lock(&self.progress);
-        progress.usage.get_or_insert_default().add(usage);
+        if usage.total_tokens > 0 {
+            lock(&self.progress)
+                .usage
+                .get_or_insert_default()
+                .add(&usage);
+        }
     }
 
     /// `task_started`: somebody is to do it; it may wait for a place yet.

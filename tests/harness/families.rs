@@ -220,7 +220,10 @@ fn tl_1_a_configured_tool_named_task_wins_and_is_the_host_s() {
             ],
         )],
     );
-    assert_eq!((told.ran, told.end["status"].as_str()), (vec!["task".to_owned()], Some("success")));
+    assert_eq!(
+        (told.ran, told.end["status"].as_str()),
+        (vec!["task".to_owned()], Some("success"))
+    );
 }
 
 #[test]
@@ -231,7 +234,14 @@ fn tl_8_what_the_user_may_not_use_is_neither_bound_nor_spoken_of() {
         json!({"authorization": {"tools": {"deny": ["task"]}}}),
     );
     assert!(!bound(&agent).contains(&"task".to_owned()));
-    let told = talk(&runtime, &agent, &[("main-m", &[json!({"content": "Hi."})]), ("heir", &[json!({"content": "Hi."})])]);
+    let told = talk(
+        &runtime,
+        &agent,
+        &[
+            ("main-m", &[json!({"content": "Hi."})]),
+            ("heir", &[json!({"content": "Hi."})]),
+        ],
+    );
     let system = told.requests.values().next().unwrap()[0]["system"].to_string();
     assert!(!system.contains("`task`"), "{system}");
 }
@@ -266,7 +276,11 @@ fn sub_15_a_child_sees_the_tools_that_its_definition_leaves_it_and_runs_them() {
     assert_eq!(told.tools("quick-m"), ["look"]);
     assert!(told.tools("main-m").contains(&"task"));
     assert_eq!(told.ran, ["look"]);
-    assert!(told.results()[0].contains("I looked."), "{:?}", told.results());
+    assert!(
+        told.results()[0].contains("I looked."),
+        "{:?}",
+        told.results()
+    );
     let system = told.requests["quick-m"][0]["system"].to_string();
     assert!(system.contains("OWN-PROMPT") && !system.contains("<subagent_system>"));
 }
@@ -299,7 +313,10 @@ fn u9_a_forged_call_of_task_in_a_child_is_an_error_and_makes_no_grandchild() {
     assert_eq!(told.requests["quick-m"].len(), 2, "no grandchild asked it");
     let messages = told.requests["quick-m"][1]["messages"].as_array().unwrap();
     let refused = messages.last().unwrap();
-    assert_eq!((refused["type"].as_str(), refused["status"].as_str()), (Some("tool"), Some("error")));
+    assert_eq!(
+        (refused["type"].as_str(), refused["status"].as_str()),
+        (Some("tool"), Some("error"))
+    );
     let text = refused["content"].as_str().unwrap();
     assert!(text.contains("task"), "{text}");
     assert_eq!(told.end["status"], "success");
@@ -326,7 +343,10 @@ fn sub_13_an_heir_works_with_its_agent_s_model() {
     assert_eq!(told.requests["heir"].len(), 1);
     assert!(told.results()[0].contains("Inherited."));
     let tools = told.tools("heir");
-    assert!(!tools.contains(&"task") && !tools.contains(&"ask_clarification"), "{tools:?}");
+    assert!(
+        !tools.contains(&"task") && !tools.contains(&"ask_clarification"),
+        "{tools:?}"
+    );
 }
 
 /// A folder that goes away with the test.
@@ -403,24 +423,17 @@ fn a_model_of_the_host_in_a_child_alone_makes_runs_need_a_queue() {
 }
 
 #[test]
-fn sub_13_a_model_that_there_is_not_is_a_warning_first_and_a_failure_of_its_task_then() {
+fn sub_13_a_subagent_s_model_that_there_is_not_is_an_error_of_the_assembly() {
     let runtime = runtime(json!({"subagents": own(json!({"model": "quik"}))}));
-    let (agent, told) = warnings(&runtime, json!({}));
-    let codes: Vec<&Value> = told.iter().map(|event| &event["data"]["code"]).collect();
-    assert_eq!(codes, ["model_unknown"]);
-    let told = talk(
-        &runtime,
-        &agent.unwrap(),
-        &[(
-            "main-m",
-            &[
-                json!({"tool_calls": [task("t1", "own")]}),
-                json!({"content": "Then not."}),
-            ],
-        )],
-    );
-    assert_eq!(told.end["status"], "success");
-    assert!(told.results()[0].contains("quik"), "{:?}", told.results());
+    let plain = json!({"factory": "direct", "model": "main", "features": {"subagent": true}});
+    for made in [
+        try_lead(&runtime, json!({})),
+        runtime.new_assembly(&plain.to_string()),
+    ] {
+        let error = made.map(|_| ()).unwrap_err();
+        assert_eq!(error.code.name(), "unknown_model");
+        assert!(error.message.contains("quik"), "{error:?}");
+    }
 }
 
 #[test]
@@ -455,7 +468,10 @@ fn rt_10_a_direct_agent_delegates_with_its_own_tools_and_model() {
     assert_eq!(told.tools("quick-m"), ["look"]);
     assert_eq!(told.tools("heir"), ["look"]);
     let results = told.results();
-    assert!(results[0].contains("I looked.") && results[1].contains("Inherited."), "{results:?}");
+    assert!(
+        results[0].contains("I looked.") && results[1].contains("Inherited."),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -465,15 +481,13 @@ fn fa_5_a_direct_agent_s_own_task_wins_over_the_factory_s() {
     let told = talk(
         &runtime,
         &agent,
-        &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [call("task", "c1")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
-        ],
+        &[(
+            "main-m",
+            &[
+                json!({"tool_calls": [call("task", "c1")]}),
+                json!({"content": "Done."}),
+            ],
+        )],
     );
     assert_eq!(told.ran, ["task"]);
     assert_eq!(told.tools("main-m"), ["task", "ask_clarification"]);

@@ -271,7 +271,11 @@ fn sub_17_the_skills_of_a_child_are_its_own_as_far_as_its_agent_has_them() {
         (list(&["b", "a"]), None, list(&["b", "a"])),
         (list(&[]), None, list(&[])),
         (list(&[]), list(&["a"]), list(&[])),
-        (list(&["c", "b", "a"]), list(&["a", "x", "c"]), list(&["a", "c"])),
+        (
+            list(&["c", "b", "a"]),
+            list(&["a", "x", "c"]),
+            list(&["a", "c"]),
+        ),
         (list(&["a"]), list(&["b"]), list(&[])),
     ] {
         let found = common(agent.as_deref(), own.as_deref());
@@ -288,7 +292,12 @@ fn sub_17_what_a_child_is_told_of_and_may_activate_is_the_same_scope() {
         ..definition()
     };
     let child = agent.child(&own);
-    let names: Vec<&str> = child.facts.skills.iter().map(|skill| skill.name()).collect();
+    let names: Vec<&str> = child
+        .facts
+        .skills
+        .iter()
+        .map(|skill| skill.name())
+        .collect();
     assert_eq!(names, ["beta"]);
     let told = format!(
         "{}{}",
@@ -303,7 +312,10 @@ fn sub_17_what_a_child_is_told_of_and_may_activate_is_the_same_scope() {
     };
     for name in ["skill_activation", "skill_tool_policy"] {
         let policy = Value::Object(policy(name)).to_string();
-        assert!(policy.contains("beta") && !policy.contains("gamma"), "{policy}");
+        assert!(
+            policy.contains("beta") && !policy.contains("gamma"),
+            "{policy}"
+        );
     }
 
     for none in [Some(Vec::new()), Some(named(&["gamma"]))] {

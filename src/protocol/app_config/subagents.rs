@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,9 @@ pub struct SubagentsConfig {
     pub token_budget: Option<TokenBudgetConfig>,
     /// What is different for a subagent, by name.
     pub agents: BTreeMap<String, SubagentOverrideConfig>,
-    /// More subagents, by name.
-    pub custom_agents: BTreeMap<String, CustomSubagentConfig>,
+    /// More subagents, by name; models are told of them in this order.
+    #[schemars(with = "BTreeMap<String, CustomSubagentConfig>")]
+    pub custom_agents: IndexMap<String, CustomSubagentConfig>,
 }
 
 /// What is different for one subagent.
@@ -108,7 +110,7 @@ impl Default for SubagentsConfig {
             max_total_per_run: 6,
             token_budget: None,
             agents: BTreeMap::new(),
-            custom_agents: BTreeMap::new(),
+            custom_agents: IndexMap::new(),
         }
     }
 }

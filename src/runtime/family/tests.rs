@@ -41,7 +41,7 @@ fn parent(runtime: &Runtime, model: ParentModel) -> Parent {
 fn family(runtime: &Runtime, scope: SubagentScope) -> Option<Family> {
     let registry = Registry::of(runtime.0.lead.app());
     let parent = parent(runtime, ParentModel::Named("main".to_owned()));
-    Family::new(runtime, parent, Arc::new(registry), scope)
+    Family::new(runtime, parent, Arc::new(registry), scope).expect("models that there are")
 }
 
 fn custom(more: Value) -> Value {
@@ -90,8 +90,14 @@ fn a_child_is_composed_once_even_when_three_ask_at_once() {
             .map(|thread| thread.join().expect("no panic"))
             .collect()
     });
-    assert!(children.iter().all(|child| Arc::ptr_eq(child, &children[0])));
-    let Answer::Done(events) = queue.take(Wait::For(std::time::Duration::ZERO), 8).expect("open")
+    assert!(
+        children
+            .iter()
+            .all(|child| Arc::ptr_eq(child, &children[0]))
+    );
+    let Answer::Done(events) = queue
+        .take(Wait::For(std::time::Duration::ZERO), 8)
+        .expect("open")
     else {
         panic!("no events");
     };
@@ -105,7 +111,10 @@ fn a_child_is_composed_once_even_when_three_ask_at_once() {
         descriptor["effective_policies"]["prompt_template_id"],
         "deerflow-subagent-v1"
     );
-    assert_eq!(descriptor["effective_policies"]["subagents"]["enabled"], false);
+    assert_eq!(
+        descriptor["effective_policies"]["subagents"]["enabled"],
+        false
+    );
     assert!(descriptor["fingerprint"].is_string());
 }
 
@@ -141,7 +150,8 @@ fn sub_24_a_model_given_in_place_is_inherited_without_its_thinking() {
     let parent = parent(&runtime, ParentModel::Given(Box::new(entry)));
     let registry = Arc::new(Registry::of(runtime.0.lead.app()));
     let family = Family::new(&runtime, parent, registry, SubagentScope::All);
-    let child = family.expect("a family").child("general-purpose");
+    let family = family.expect("models that there are").expect("a family");
+    let child = family.child("general-purpose");
     assert_eq!(child.expect("a child").model_name, "claude");
 }
 
@@ -169,26 +179,35 @@ fn a_failure_is_not_kept_and_says_of_whom_it_is() {
 }
 
 #[test]
-fn sub_13_a_model_that_there_is_not_is_told_early_and_fails_late() {
+fn sub_13_a_model_that_there_is_not_is_an_error_where_it_is_named() {
     let runtime = runtime(custom(json!({"model": "quik"})));
-    let family = family(&runtime, SubagentScope::All).expect("a family");
-    let (asks_host, warnings) = family.models();
-    let warnings: Vec<_> = warnings.iter().collect();
-    assert!(!asks_host);
-    assert_eq!(warnings.len(), 1);
-    assert_eq!(warnings[0].0, Warning::ModelUnknown);
-    assert!(warnings[0].1.contains("\"own\"") && warnings[0].1.contains("quick"));
-    assert!(family.unavailable("own").is_some());
-    assert_eq!(family.unavailable("general-purpose"), None);
-    let error = family.child("own").map(|_| ()).expect_err("no model");
+    let registry = Arc::new(Registry::of(runtime.0.lead.app()));
+    let parent = parent(&runtime, ParentModel::Named("main".to_owned()));
+    let family = Family::new(&runtime, parent, registry, SubagentScope::All);
+    let error = family.map(|_| ()).expect_err("no model");
     assert_eq!(error.code, ErrorCode::UnknownModel);
+    assert_eq!(
+        error.path.as_deref(),
+        Some("/subagents/custom_agents/own/model")
+    );
+}
+
+#[test]
+fn sub_3_the_shell_that_is_withheld_is_told_to_those_who_may_know_of_it() {
+    let runtime = runtime(json!({}));
+    let all = family(&runtime, SubagentScope::All).expect("a family");
+    assert_eq!(all.unavailable("bash").as_deref(), Some(BASH_WITHHELD));
+    assert_eq!(all.unavailable("general-purpose"), None);
+    let general = SubagentScope::Only(vec!["general-purpose".to_owned()]);
+    let general = family(&runtime, general).expect("a family");
+    assert_eq!(general.unavailable("bash"), None);
 }
 
 #[test]
 fn a_child_whose_model_the_host_answers_makes_its_agent_need_a_queue() {
     let asks = |subagents: Value, scope: SubagentScope| {
         let runtime = runtime(subagents);
-        family(&runtime, scope).expect("a family").models().0
+        family(&runtime, scope).expect("a family").asks_host()
     };
     let general = || SubagentScope::Only(vec!["general-purpose".to_owned()]);
     let quick = || custom(json!({"model": "quick"}));
