@@ -33,9 +33,15 @@ fn main() {
         ("run_with_a_delegation", one),
         ("delegation", each),
     ] {
-        println!("{}", json!({"peer": "fawn", "case": case, "us": micros, "runs": RUNS}));
+        println!(
+            "{}",
+            json!({"peer": "fawn", "case": case, "us": micros, "runs": RUNS})
+        );
     }
-    println!("{}", json!({"peer": "fawn", "case": "delegation_over_plain_run", "ratio": each / plain}));
+    println!(
+        "{}",
+        json!({"peer": "fawn", "case": "delegation_over_plain_run", "ratio": each / plain})
+    );
     waiting();
 }
 

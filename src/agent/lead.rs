@@ -15,17 +15,18 @@ use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
 use super::extras::{extras, insert_extras};
 use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
+use super::subagent::files_of_tools;
 use super::subagent_scope::SubagentScope;
-use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
+use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::{Access, Principal};
+use crate::ports::delegate::Delegate;
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::memory_queue::MemoryQueue;
-use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
@@ -46,7 +47,7 @@ use crate::skills::library::{SkillAccess, SkillLibrary};
 use crate::skills::scope::Scope;
 use crate::skills::validate::MAX_NAME_CHARS;
 use crate::subagents::definition::{Registry, SubagentDefinition};
-use crate::tools::{BuiltinInputs, describe_skill};
+use crate::tools::{BuiltinInputs, describe_skill, task};
 
 /// Name of the lead agent in descriptors (AD-7).
 const LEAD: &str = "lead-agent";
@@ -95,8 +96,14 @@ pub struct LeadInputs<'a> {
     pub memory_queue: Option<Arc<dyn MemoryQueue>>,
     /// The files of the user's threads, if they are kept on this machine.
     pub thread_files: Option<Arc<dyn ThreadFiles>>,
-    /// The sandboxes of the user's threads, if there are any.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The sandboxes of the user's threads, if there are any; its subagents have the same.
+    pub sandbox: Option<Arc<RunSandboxes>>,
+    /// The turns at the files of the user's threads; its subagents have the same.
+    pub file_turns: FileTurns,
+    /// The subagents that there are, where the agent may delegate.
+    pub subagents: Option<&'a Registry>,
+    /// Who runs them; `None` where the agent has nobody to delegate to.
+    pub delegate: Option<Arc<dyn Delegate>>,
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -156,11 +163,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
     let agent = inputs.agent;
-    let own_skills = [BOOTSTRAP.to_owned()];
-    let allowed_skills: Option<&[String]> = match bootstrap {
-        true => Some(&own_skills),
-        false => agent.and_then(|agent| agent.skills.as_deref()),
-    };
+    let allowed_skills = allowed_skills(options, agent);
+    let allowed_skills = allowed_skills.as_deref();
     let scope = Scope::of(allowed_skills);
     let skills: Vec<Arc<Skill>> = inputs.catalog.enabled(&scope).cloned().collect();
     let deferred_skills = app.skills.deferred_discovery && !skills.is_empty();
@@ -170,20 +174,15 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         configured: inputs.configured,
         groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
         host_bash: app.sandbox.allow_host_bash,
-        builtins: BuiltinInputs {
-            // Where a sandbox has its own files, those here are not the ones that tools work on.
-            thread_files: inputs.thread_files.clone().filter(|_| {
-                inputs
-                    .sandbox
-                    .as_ref()
-                    .is_none_or(|it| it.has_host_mounts())
-            }),
-            delegate: None,
+        builtins: Some(BuiltinInputs {
+            thread_files: files_of_tools(&inputs.thread_files, &inputs.sandbox),
             vision: inputs.model.supports_vision,
-        },
+            delegate: inputs.delegate,
+        }),
         self_tool: inputs.self_tool,
         webhook: options.is_webhook(),
         non_interactive: options.withholds_clarification(),
+        names: NameFilter::default(),
         late: late.into_iter().collect(),
         access: inputs.access,
         deferral: app.tool_search.enabled,
@@ -196,12 +195,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         None => Arc::new([]),
     };
     let scope_of_subagents = SubagentScope::of(agent);
-    let subagents = match options.subagent_enabled {
-        true => Registry::of(app),
-        false => Registry::default(),
-    };
-    let models: Vec<&str> = app.models.iter().map(|model| model.name.as_str()).collect();
-    subagents.check_models(&models)?;
+    let nobody = Registry::default();
+    let subagents = inputs.subagents.unwrap_or(&nobody);
 
     let prompt = render(&RenderFacts {
         app,
@@ -213,7 +208,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         deferred_skills,
         tools: &list.bound,
         deferred: &deferred,
-        subagents: &subagents,
+        subagents,
         scope: &scope_of_subagents,
     });
 
@@ -234,8 +229,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         memory: inputs.memory,
         memory_queue: inputs.memory_queue,
         thread_files: inputs.thread_files,
-        sandbox: inputs.sandbox.map(|port| Arc::new(RunSandboxes::new(port))),
-        file_turns: FileTurns::default(),
+        sandbox: inputs.sandbox,
+        file_turns: inputs.file_turns,
         token_budget: None,
         vision: inputs.model.supports_vision,
         summary_models: inputs.summary_models,
@@ -300,6 +295,14 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         facts,
         warnings,
     })
+}
+
+/// The skills that a lead agent may find and activate, and its subagents at most; `None` for all.
+pub fn allowed_skills(options: &LeadOptions, agent: Option<&AgentRecord>) -> Option<Vec<String>> {
+    match options.selection.is_bootstrap {
+        true => Some(vec![BOOTSTRAP.to_owned()]),
+        false => agent.and_then(|agent| agent.skills.clone()),
+    }
 }
 
 impl LeadFacts {
@@ -421,15 +424,8 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
         .filter(|definition| facts.scope.allows(&definition.name))
         .map(SubagentDefinition::entry)
         .collect();
-    let mounts: Vec<Mount> = app
-        .sandbox
-        .mounts
-        .iter()
-        .map(|mount| Mount {
-            container_path: OperatorText::from_operator_directory(mount.container_path.as_str()),
-            read_only: mount.read_only,
-        })
-        .collect();
+    let mounts = mounts(app);
+    let may_delegate = options.subagent_enabled && bound_tools.contains(task::NAME);
     prompt::render(&PromptInputs {
         agent_name: match bootstrap {
             true => None,
@@ -458,7 +454,8 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
         memory_tools: false,
         deferred_tools: &deferred,
         routing_hints: &hints,
-        delegation: options.subagent_enabled.then(|| Delegation {
+        // Of a tool that is not the user's to use, nothing is said.
+        delegation: may_delegate.then(|| Delegation {
             max_per_response: bounded(options.max_concurrent_subagents),
             max_per_run: bounded(options.max_total_subagents),
             subagents: &in_scope,
@@ -468,6 +465,16 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
         mounts: &mounts,
         shell_available: app.sandbox.allow_host_bash,
     })
+}
+
+/// The folders of the sandbox besides the standard ones.
+pub(super) fn mounts(app: &AppConfig) -> Vec<Mount> {
+    let mounts = app.sandbox.mounts.iter();
+    let mounts = mounts.map(|mount| Mount {
+        container_path: OperatorText::from_operator_directory(mount.container_path.as_str()),
+        read_only: mount.read_only,
+    });
+    mounts.collect()
 }
 
 fn signed(limit: u64) -> i64 {

@@ -212,6 +212,12 @@ impl DirectConfig {
         check_tools(&self.tools)
     }
 
+    /// Whether its features let the agent delegate.
+    pub fn delegates(&self) -> bool {
+        let feature = self.features.as_ref().and_then(|it| it.subagent.as_ref());
+        feature.is_some_and(|feature| *feature != Feature::Off)
+    }
+
     /// Checks that the subagents object has something to bind to (RT-25).
     fn check_delegates(&self) -> Result<(), Error> {
         let refused = |text: &str| {

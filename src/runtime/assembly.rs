@@ -6,7 +6,7 @@ use serde_json::Map;
 
 use super::Runtime;
 use super::model_chain::{self, CallPolicy};
-use super::subagents::{FindSubagents, Subagents, direct_limits};
+use super::subagents::{FindSubagents, Subagents};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
@@ -20,7 +20,6 @@ use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
 use crate::protocol::trust::OperatorText;
-use crate::tools::{BuiltinInputs, ask_clarification};
 
 /// An assembly of a runtime.
 #[derive(Clone)]
@@ -90,16 +89,18 @@ impl Assembly {
 }
 
 /// What a host composes itself.
-struct Given {
-    model: ModelRef,
-    system_prompt: Option<OperatorText>,
-    tools: Vec<HostToolConfig>,
-    /// Whether the agent may ask the user.
-    asks: bool,
-    middleware: Vec<Arc<dyn Middleware>>,
-    recursion_limit: Option<u32>,
+pub(super) struct Given {
+    pub model: ModelRef,
+    pub system_prompt: Option<OperatorText>,
+    pub tools: Vec<HostToolConfig>,
+    /// The tools that the factory adds, after the others.
+    pub brought: Vec<Arc<dyn DynTool>>,
+    /// Whether any of those may ask the host.
+    pub asks_host: bool,
+    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub recursion_limit: Option<u32>,
     /// The subagents object that it delegates through, if it names one.
-    subagents: Option<Subagents>,
+    pub subagents: Option<Subagents>,
 }
 
 /// Checks that the middlewares of the host among `list`, which stands at `path`, ask about nothing but `tools` and those that
@@ -176,58 +177,30 @@ impl Runtime {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
-                    asks: false,
+                    brought: Vec::new(),
+                    asks_host: false,
                     middleware,
                     recursion_limit: config.recursion_limit,
                     subagents,
                 })
             }
-            AssemblyConfig::Direct(config) => {
-                let middleware = direct::chain(&config, direct_limits(subagents.as_ref()))?;
-                // FA-5: the tool belongs to the factory's chain; a tool of the host's of that name wins.
-                let asks = config.middleware.is_none()
-                    && config
-                        .tools
-                        .iter()
-                        .all(|tool| tool.name != ask_clarification::NAME);
-                let tools = || {
-                    let own = config.tools.iter().map(|tool| tool.name.as_str());
-                    own.chain(asks.then_some(ask_clarification::NAME))
-                };
-                let list = config.middleware.iter().flatten();
-                check_host_tools("/middleware", list, &middleware, tools())?;
-                let list = config.extra_middleware.iter();
-                let list = list.map(|extra| &extra.middleware);
-                check_host_tools("/extra_middleware", list, &middleware, tools())?;
-                self.compose_given(Given {
-                    model: config.model,
-                    system_prompt: config.system_prompt,
-                    tools: config.tools,
-                    asks,
-                    middleware,
-                    recursion_limit: config.recursion_limit,
-                    subagents,
-                })
-            }
+            AssemblyConfig::Direct(config) => self.assemble_direct(*config, subagents),
             AssemblyConfig::Lead(config) => self.assemble_lead(*config, true, subagents),
             AssemblyConfig::LeadGraph(config) => self.assemble_lead(*config, false, subagents),
         }
     }
 
     /// A bare graph of what the host composed itself.
-    fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
+    pub(super) fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
         let policy = CallPolicy::plain(self.0.jitter);
         let chain = model_chain::chain(&given.model, &self.0.models, policy)
             .map_err(|error| error.below("/model"))?;
-        let needs_host = chain.needs_host || !given.tools.is_empty();
+        let needs_host = chain.needs_host || given.asks_host || !given.tools.is_empty();
         let tools = given
             .tools
             .into_iter()
             .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
-        let asks = given
-            .asks
-            .then(|| ask_clarification::build(&BuiltinInputs::default()));
-        let tools = tools.chain(asks.flatten());
+        let tools = tools.chain(given.brought);
         let parts = AssemblyParts {
             model: chain.model,
             system_prompt: given.system_prompt.as_ref().map(Into::into),

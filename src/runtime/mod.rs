@@ -4,6 +4,7 @@ mod assembly;
 mod calls;
 pub mod capacity;
 mod delegation;
+mod direct;
 mod driver;
 mod events;
 mod family;
@@ -83,7 +84,7 @@ struct Inner {
     /// The places of model calls of lead agents.
     in_flight: SharedInFlight,
     /// What lead agents share.
-    lead: LeadScope,
+    lead: Arc<LeadScope>,
     checks: Arc<ArgumentChecks>,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
@@ -172,7 +173,7 @@ impl Runtime {
                 .map(|model| (model.name.clone(), model.model.clone()))
                 .collect(),
             in_flight,
-            lead: LeadScope::new(config.app, references, is_driven),
+            lead: Arc::new(LeadScope::new(config.app, references, is_driven)),
             checks: Arc::default(),
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,

@@ -74,7 +74,10 @@ impl TaskEvents {
             usage.total_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
         }
         if usage.total_tokens > 0 {
-            lock(&self.progress).usage.get_or_insert_default().add(&usage);
+            lock(&self.progress)
+                .usage
+                .get_or_insert_default()
+                .add(&usage);
         }
     }
 

@@ -13,6 +13,7 @@ mod crash;
 mod custom_agents;
 mod descriptor;
 mod durable;
+mod families;
 mod faults;
 mod goals;
 mod golden;

@@ -95,11 +95,18 @@ fn clockwork(
 
 /// The reference's reducer of the ledger (ST-13), as plainly as it can be said.
 fn merged(ledger: Vec<Value>, writes: &Value) -> Vec<Value> {
-    let terminal = ["completed", "failed", "cancelled", "timed_out", "polling_timed_out"];
+    let terminal = [
+        "completed",
+        "failed",
+        "cancelled",
+        "timed_out",
+        "polling_timed_out",
+    ];
     let settled = |entry: &Value| terminal.contains(&entry["status"].as_str().unwrap());
     let mut ledger = ledger;
     for write in writes.as_array().unwrap() {
-        let same = |entry: &&mut Value| entry["id"] == write["id"] && entry["run_id"] == write["run_id"];
+        let same =
+            |entry: &&mut Value| entry["id"] == write["id"] && entry["run_id"] == write["run_id"];
         match ledger.iter_mut().find(same) {
             None => ledger.push(write.clone()),
             Some(entry) if settled(entry) && !settled(write) => {}
@@ -137,9 +144,14 @@ fn sub_32_33_completion_time_out_and_cancel_race_and_one_of_them_wins() {
             "description": "Races", "system_prompt": "Race.", "model": "worker", "timeout_seconds": TIME.as_secs()}}},
     });
     let runtime = Runtime::new(&config.to_string()).unwrap();
-    let agents: Vec<Assembly> = (0..WAVE.min(runs)).map(|_| assembly(&runtime, 64)).collect();
+    let agents: Vec<Assembly> = (0..WAVE.min(runs))
+        .map(|_| assembly(&runtime, 64))
+        .collect();
     // Each wave but the first goes on on the threads of the one before: the same call ids come again.
-    let threads: Vec<Thread> = agents.iter().map(|_| runtime.open_thread("{}").unwrap()).collect();
+    let threads: Vec<Thread> = agents
+        .iter()
+        .map(|_| runtime.open_thread("{}").unwrap())
+        .collect();
     let mut met: HashMap<String, usize> = HashMap::new();
     let mut number = 0;
     while number < runs {
@@ -148,10 +160,16 @@ fn sub_32_33_completion_time_out_and_cancel_race_and_one_of_them_wins() {
         race(&runtime, &agents, &threads, &wave, &mut met);
     }
     for status in ["completed", "cancelled", "timed_out"] {
-        assert!(met.get(status).is_some_and(|count| count * 20 > runs), "{met:?}");
+        assert!(
+            met.get(status).is_some_and(|count| count * 20 > runs),
+            "{met:?}"
+        );
     }
     let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
-    assert_eq!((&stats["open_calls"], &stats["runs"]["active"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        (&stats["open_calls"], &stats["runs"]["active"]),
+        (&json!(0), &json!(0))
+    );
 }
 
 fn race(
@@ -193,7 +211,9 @@ fn race(
                     let _ = runtime.finish(call, &json!({ "ok": text }).to_string());
                 }
                 Act::Cancel { run, task } => {
-                    runs[run].submit(&json!({"op": "cancel_task", "task_id": task}).to_string()).unwrap();
+                    runs[run]
+                        .submit(&json!({"op": "cancel_task", "task_id": task}).to_string())
+                        .unwrap();
                 }
             })
         })
@@ -202,35 +222,62 @@ fn race(
     let mut asked = HashSet::new();
     let mut left = racing.len();
     while left > 0 {
-        let Ok(Answer::Done(events)) = queue.take(LONG, 0) else { panic!("no events") };
+        let Ok(Answer::Done(events)) = queue.take(LONG, 0) else {
+            panic!("no events")
+        };
         let events: Vec<Value> = serde_json::from_str(&events).unwrap();
         for event in events {
             let name = event["run_id"].as_str().unwrap_or_default();
-            let run = racing.iter().position(|racing| racing.name == name).unwrap();
+            let run = racing
+                .iter()
+                .position(|racing| racing.name == name)
+                .unwrap();
             let data = &event["data"];
             match event["type"].as_str().unwrap() {
                 "host_call" if data["name"] == "main" => {
                     let reply = match asked.insert(run) {
-                        true => json!({"tool_calls": (0..TASKS).map(|place| task(place, &racing[run].name)).collect::<Vec<_>>()}),
+                        true => {
+                            json!({"tool_calls": (0..TASKS).map(|place| task(place, &racing[run].name)).collect::<Vec<_>>()})
+                        }
                         false => json!("Done."),
                     };
                     let call = data["call_id"].as_u64().unwrap();
-                    runtime.finish(call, &json!({ "ok": reply }).to_string()).unwrap();
+                    runtime
+                        .finish(call, &json!({ "ok": reply }).to_string())
+                        .unwrap();
                 }
                 "host_call" => {
                     let task = event["task_id"].as_str().unwrap().to_owned();
                     let prompt = data["args"]["messages"].to_string();
-                    assert!(prompt.contains(&format!("{}/{}.", racing[run].name, &task[1..])), "cross-talk: {prompt}");
+                    assert!(
+                        prompt.contains(&format!("{}/{}.", racing[run].name, &task[1..])),
+                        "cross-talk: {prompt}"
+                    );
                     let begin = started[&(run, task.clone())];
-                    let chance = scramble(wave[run] as u64 * 1000 + task[1..].parse::<u64>().unwrap());
+                    let chance =
+                        scramble(wave[run] as u64 * 1000 + task[1..].parse::<u64>().unwrap());
                     // Around the end of its time; some ends come together.
                     let at = |shift: u64| {
                         let shift = (chance >> shift) % 120;
-                        std::cmp::Reverse(begin + TIME - Duration::from_millis(100) + Duration::from_millis(shift))
+                        std::cmp::Reverse(
+                            begin + TIME - Duration::from_millis(100)
+                                + Duration::from_millis(shift),
+                        )
                     };
-                    let answer = Due { at: at(8), act: Act::Answer {
-                        call: data["call_id"].as_u64().unwrap(), text: format!("{}/{task}", racing[run].name) } };
-                    let cancel = |at| Due { at, act: Act::Cancel { run, task: task.clone() } };
+                    let answer = Due {
+                        at: at(8),
+                        act: Act::Answer {
+                            call: data["call_id"].as_u64().unwrap(),
+                            text: format!("{}/{task}", racing[run].name),
+                        },
+                    };
+                    let cancel = |at| Due {
+                        at,
+                        act: Act::Cancel {
+                            run,
+                            task: task.clone(),
+                        },
+                    };
                     match chance % 4 {
                         0 => due[0].lock().unwrap().push(answer),
                         1 => due[1].lock().unwrap().push(cancel(at(8))),
@@ -242,7 +289,10 @@ fn race(
                     }
                 }
                 "task_started" => {
-                    started.insert((run, data["task_id"].as_str().unwrap().to_owned()), Instant::now());
+                    started.insert(
+                        (run, data["task_id"].as_str().unwrap().to_owned()),
+                        Instant::now(),
+                    );
                 }
                 kind @ ("task_completed" | "task_failed" | "task_cancelled" | "task_timed_out") => {
                     let task = data["task_id"].as_str().unwrap().to_owned();
@@ -277,26 +327,48 @@ fn judge(racing: &Racing, met: &mut HashMap<String, usize>) {
     let state: Value = serde_json::from_str(&racing.thread.state("{}").unwrap()).unwrap();
     let messages = state["values"]["messages"].as_array().unwrap();
     let ledger = state["values"]["delegations"].as_array().unwrap();
-    assert_eq!(ledger, &racing.ledger, "the ledger is what the reference's reducer makes of the writes");
+    assert_eq!(
+        ledger, &racing.ledger,
+        "the ledger is what the reference's reducer makes of the writes"
+    );
     // The results behind the last ai message with calls are those of this run.
     let begin = messages.iter().rposition(|message| {
-        message["type"] == "ai" && message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty())
+        message["type"] == "ai"
+            && message["tool_calls"]
+                .as_array()
+                .is_some_and(|calls| !calls.is_empty())
     });
     let mut results: HashMap<&str, Vec<&Map<String, Value>>> = HashMap::new();
-    for message in messages[begin.unwrap()..].iter().filter(|message| message["type"] == "tool") {
+    for message in messages[begin.unwrap()..]
+        .iter()
+        .filter(|message| message["type"] == "tool")
+    {
         let id = message["tool_call_id"].as_str().unwrap();
-        results.entry(id).or_default().push(message.as_object().unwrap());
+        results
+            .entry(id)
+            .or_default()
+            .push(message.as_object().unwrap());
     }
     assert_eq!((racing.ends.len(), results.len()), (TASKS, TASKS));
     for (task, ends) in &racing.ends {
-        let [status] = ends.as_slice() else { panic!("{}: {task} ended as {ends:?}", racing.name) };
-        let [message] = results[task.as_str()].as_slice() else { panic!("{task} has several results") };
+        let [status] = ends.as_slice() else {
+            panic!("{}: {task} ended as {ends:?}", racing.name)
+        };
+        let [message] = results[task.as_str()].as_slice() else {
+            panic!("{task} has several results")
+        };
         assert_eq!(message["additional_kwargs"]["subagent_status"], **status);
-        let entry = ledger.iter().find(|entry| entry["id"] == **task && entry["run_id"] == racing.name).unwrap();
+        let entry = ledger
+            .iter()
+            .find(|entry| entry["id"] == **task && entry["run_id"] == racing.name)
+            .unwrap();
         assert_eq!(entry["status"], **status, "{entry}");
         if status == "completed" {
             let content = message["content"].as_str().unwrap();
-            assert!(content.ends_with(&format!("{}/{task}", racing.name)), "{content}");
+            assert!(
+                content.ends_with(&format!("{}/{task}", racing.name)),
+                "{content}"
+            );
         }
         *met.entry(status.clone()).or_default() += 1;
     }
@@ -315,7 +387,9 @@ fn serve(crowd: Arc<Crowd>) -> String {
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (Ok(stream), crowd) = (stream, crowd.clone()) else { return };
+            let (Ok(stream), crowd) = (stream, crowd.clone()) else {
+                return;
+            };
             std::thread::spawn(move || {
                 // A client that is gone has no more requests.
                 let _ = converse(stream, &crowd);
@@ -349,7 +423,11 @@ fn converse(stream: TcpStream, crowd: &Crowd) -> std::io::Result<()> {
         crowd.peak.fetch_max(now, Ordering::SeqCst);
         let (_, rest) = body.split_once("Work on ").unwrap();
         let name = rest.split('.').next().unwrap().to_owned();
-        let chance = scramble(name.bytes().map(u64::from).fold(0, |sum, byte| sum * 31 + byte));
+        let chance = scramble(
+            name.bytes()
+                .map(u64::from)
+                .fold(0, |sum, byte| sum * 31 + byte),
+        );
         crowd.order.lock().unwrap().push(name);
         std::thread::sleep(Duration::from_micros(chance % 4000));
         let out = stream.get_mut();
@@ -382,7 +460,9 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
     let runtime = Runtime::new(&config.to_string()).unwrap();
     let places = json!({"config": {"max_running": PLACES, "max_queued": 10_000, "queue_timeout_seconds": 600}});
     let places = runtime.new_subagents(&places.to_string()).unwrap();
-    let agents: Vec<Assembly> = (2..6).map(|total| shared_by(&runtime, &places, total)).collect();
+    let agents: Vec<Assembly> = (2..6)
+        .map(|total| shared_by(&runtime, &places, total))
+        .collect();
     let queue = runtime.new_queue("{}").unwrap();
     let mut asked = HashSet::new();
     let mut begun = Vec::new();
@@ -394,7 +474,12 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
             let request = json!({"run_id": name, "input": {"messages": [{"role": "user", "content": "Go"}]}, "stream": []});
             let thread = runtime.open_thread("{}").unwrap();
             let run = runtime
-                .start_run(&agents[next % agents.len()], &thread, Some(&queue), &request.to_string())
+                .start_run(
+                    &agents[next % agents.len()],
+                    &thread,
+                    Some(&queue),
+                    &request.to_string(),
+                )
                 .unwrap();
             running.insert(name, (thread, run));
             next += 1;
@@ -407,11 +492,15 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
                     let number: u64 = name[1..].parse().unwrap();
                     let tasks = 1 + scramble(number) as usize % 4;
                     let reply = match asked.insert(name.to_owned()) {
-                        true => json!({"tool_calls": (0..tasks).map(|place| task(place, name)).collect::<Vec<_>>()}),
+                        true => {
+                            json!({"tool_calls": (0..tasks).map(|place| task(place, name)).collect::<Vec<_>>()})
+                        }
                         false => json!("Done."),
                     };
                     let call = data["call_id"].as_u64().unwrap();
-                    runtime.finish(call, &json!({ "ok": reply }).to_string()).unwrap();
+                    runtime
+                        .finish(call, &json!({ "ok": reply }).to_string())
+                        .unwrap();
                 }
                 "task_started" => {
                     let task = data["task_id"].as_str().unwrap();
@@ -429,10 +518,18 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
         }
     }
     assert_eq!(delegations, begun.len());
-    assert_eq!(crowd.peak.load(Ordering::SeqCst), PLACES, "all places are used, and no more");
+    assert_eq!(
+        crowd.peak.load(Ordering::SeqCst),
+        PLACES,
+        "all places are used, and no more"
+    );
     // Whoever came later and was served earlier had a place already, or was on its way to the server at the same time.
     let order = crowd.order.lock().unwrap();
-    let came: HashMap<&str, usize> = begun.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let came: HashMap<&str, usize> = begun
+        .iter()
+        .enumerate()
+        .map(|(place, name)| (name.as_str(), place))
+        .collect();
     let mut most = 0;
     let mut latest = Vec::new();
     for name in order.iter() {
@@ -440,10 +537,15 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
         most = most.max(latest.iter().filter(|place| **place > mine).count());
         latest.push(mine);
     }
-    assert!(most <= 2 * PLACES, "{most} came later and were served earlier");
+    assert!(
+        most <= 2 * PLACES,
+        "{most} came later and were served earlier"
+    );
 }
 
 fn taken(queue: &Queue) -> Vec<Value> {
-    let Ok(Answer::Done(events)) = queue.take(LONG, 0) else { panic!("no events") };
+    let Ok(Answer::Done(events)) = queue.take(LONG, 0) else {
+        panic!("no events")
+    };
     serde_json::from_str(&events).unwrap()
 }

@@ -73,9 +73,9 @@ impl Play {
 
     fn start(&mut self, agent: &Assembly, text: &str) {
         let request = json!({"input": {"messages": [{"role": "user", "content": text}]}, "stream": ["updates", "custom"]});
-        let run = self
-            .runtime
-            .start_run(agent, &self.thread, Some(&self.queue), &request.to_string());
+        let run =
+            self.runtime
+                .start_run(agent, &self.thread, Some(&self.queue), &request.to_string());
         self.run = Some(run.unwrap());
     }
 
@@ -92,7 +92,10 @@ impl Play {
     /// Takes events up to and with the first that `stops`; host calls in between are the test's to answer.
     fn until(&mut self, stops: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let Answer::Done(events) = self.queue.take(Wait::For(Duration::from_secs(20)), 1).unwrap()
+            let Answer::Done(events) = self
+                .queue
+                .take(Wait::For(Duration::from_secs(20)), 1)
+                .unwrap()
             else {
                 panic!("no events; so far {:#?}", self.events);
             };
@@ -116,7 +119,8 @@ impl Play {
     /// Answers models by name and tools by theirs until the run is over; its result.
     fn finish_run(&mut self, mut answer: impl FnMut(&Value) -> Value) -> Value {
         loop {
-            let event = self.until(|event| event["type"] == "host_call" || event["type"] == "run_end");
+            let event =
+                self.until(|event| event["type"] == "host_call" || event["type"] == "run_end");
             if event["type"] == "run_end" {
                 self.run = None;
                 return event["data"].clone();
@@ -255,23 +259,45 @@ fn sub_49_50_events_tell_of_the_beginning_each_step_and_the_end() {
     });
     assert_eq!(
         play.of("task_started"),
-        [&json!({"task_id": "t1", "subagent_type": "general-purpose", "description": "Do t1", "model_name": "worker"})]
+        [
+            &json!({"task_id": "t1", "subagent_type": "general-purpose", "description": "Do t1", "model_name": "worker"})
+        ]
     );
     let steps = play.of("task_running");
     let told: Vec<_> = steps
         .iter()
-        .map(|step| (step["message"]["type"].as_str().unwrap(), &step["message_index"]))
+        .map(|step| {
+            (
+                step["message"]["type"].as_str().unwrap(),
+                &step["message_index"],
+            )
+        })
         .collect();
-    assert_eq!(told, [("ai", &json!(1)), ("tool", &json!(2)), ("ai", &json!(3))]);
+    assert_eq!(
+        told,
+        [("ai", &json!(1)), ("tool", &json!(2)), ("ai", &json!(3))]
+    );
     assert_eq!(steps[2]["usage"]["total_tokens"], 10, "cumulative");
     assert_eq!(play.of("task_completed")[0]["result"], "It is blue.");
     // What a subagent writes is told by its steps alone: events of the run are the agent's.
     let nodes = play.of("update");
-    assert!(nodes.iter().all(|update| !update.to_string().contains("It is blue.")
-        || update["node"] == "tools"
-        || update["update"].get("delegations").is_some()), "{nodes:#?}");
-    let numbers: Vec<u64> = play.events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
-    assert!(numbers.is_sorted_by(|a, b| a < b), "one count for run and subagents: {numbers:?}");
+    assert!(
+        nodes
+            .iter()
+            .all(|update| !update.to_string().contains("It is blue.")
+                || update["node"] == "tools"
+                || update["update"].get("delegations").is_some()),
+        "{nodes:#?}"
+    );
+    let numbers: Vec<u64> = play
+        .events
+        .iter()
+        .map(|event| event["seq"].as_u64().unwrap())
+        .collect();
+    assert!(
+        numbers.is_sorted_by(|a, b| a < b),
+        "one count for run and subagents: {numbers:?}"
+    );
 }
 
 #[test]
@@ -279,7 +305,10 @@ fn sub_21_u4_a_child_leaves_no_checkpoint_and_no_message_on_the_thread() {
     let runtime = runtime(0, json!({}));
     let agent = lead(&runtime, None);
     let mut history = Vec::new();
-    for tasks in [json!([{"name": "look", "args": {}, "id": "l1"}]), json!([task("t1"), task("t2")])] {
+    for tasks in [
+        json!([{"name": "look", "args": {}, "id": "l1"}]),
+        json!([task("t1"), task("t2")]),
+    ] {
         let mut play = Play::new(&runtime);
         play.start(&agent, "Go");
         let mut lead = delegating(tasks);
@@ -289,7 +318,10 @@ fn sub_21_u4_a_child_leaves_no_checkpoint_and_no_message_on_the_thread() {
         let messages = play.state()["messages"].as_array().unwrap().len();
         assert!(messages <= 6, "{:#?}", play.state());
     }
-    assert!(history[1] <= history[0] + 2, "only the ledger adds: {history:?}");
+    assert!(
+        history[1] <= history[0] + 2,
+        "only the ledger adds: {history:?}"
+    );
 }
 
 #[test]
@@ -313,7 +345,10 @@ fn u9_a_forged_task_call_of_a_child_is_an_error_result_and_starts_nobody() {
     assert_eq!(play.of("task_started").len(), 1);
     let steps = play.of("task_running");
     let refused = &steps[1]["message"];
-    assert_eq!((&refused["type"], &refused["status"]), (&json!("tool"), &json!("error")));
+    assert_eq!(
+        (&refused["type"], &refused["status"]),
+        (&json!("tool"), &json!("error"))
+    );
 }
 
 #[test]
@@ -334,7 +369,10 @@ fn sub_30_a_delegation_whose_time_is_over_ends_timed_out_and_its_calls_are_void(
     assert_eq!(end["status"], "success");
     let result = &play.results()["t1"];
     assert_eq!(result["additional_kwargs"]["subagent_status"], "timed_out");
-    assert_eq!(result["content"], "Task timed out. Error: Execution timed out after 1 seconds");
+    assert_eq!(
+        result["content"],
+        "Task timed out. Error: Execution timed out after 1 seconds"
+    );
     assert_eq!(play.state()["delegations"][0]["status"], "timed_out");
 }
 
@@ -368,7 +406,9 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     let runtime = runtime(0, json!({}));
     let places = places(&runtime, json!({"max_running": 1}));
     let config = json!({"factory": "lead", "subagent_runtime": 1, "configurable": {"subagent_enabled": true, "thinking_enabled": false}});
-    let agent = runtime.new_assembly_with(&config.to_string(), &|_| Ok(places.clone())).unwrap();
+    let agent = runtime
+        .new_assembly_with(&config.to_string(), &|_| Ok(places.clone()))
+        .unwrap();
     let (mut working, mut waiting) = (Play::new(&runtime), Play::new(&runtime));
     working.start(&agent, "Go");
     let call = working.call();
@@ -378,22 +418,40 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     let call = waiting.call();
     waiting.finish(&call["data"], &calls(json!([task("t1")])));
     waiting.until(|event| event["type"] == "task_started");
-    assert_eq!(waiting.op(json!({"op": "cancel_task", "task_id": "t9"})), json!({"cancelled": false}));
-    assert_eq!(waiting.op(json!({"op": "cancel_task", "task_id": "t1"})), json!({"cancelled": true}));
+    assert_eq!(
+        waiting.op(json!({"op": "cancel_task", "task_id": "t9"})),
+        json!({"cancelled": false})
+    );
+    assert_eq!(
+        waiting.op(json!({"op": "cancel_task", "task_id": "t1"})),
+        json!({"cancelled": true})
+    );
     let end = waiting.finish_run(|event| {
         assert_eq!(event["data"]["name"], "main", "a queued child never runs");
         says("Noted.")
     });
     assert_eq!(end["status"], "success");
-    assert_eq!(waiting.results()["t1"]["content"], "Task cancelled by user.");
-    assert_eq!(working.op(json!({"op": "cancel_task", "task_id": "t1"})), json!({"cancelled": true}));
+    assert_eq!(
+        waiting.results()["t1"]["content"],
+        "Task cancelled by user."
+    );
+    assert_eq!(
+        working.op(json!({"op": "cancel_task", "task_id": "t1"})),
+        json!({"cancelled": true})
+    );
     let end = working.finish_run(|_| says("Noted."));
     assert_eq!(end["status"], "success");
-    assert_eq!(working.of("host_call_cancelled")[0]["call_id"], of_child["data"]["call_id"]);
+    assert_eq!(
+        working.of("host_call_cancelled")[0]["call_id"],
+        of_child["data"]["call_id"]
+    );
     let facts = &working.results()["t1"]["additional_kwargs"];
     assert_eq!(facts["subagent_status"], "cancelled");
     let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
-    assert_eq!((&stats["running"], &stats["queued"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        (&stats["running"], &stats["queued"]),
+        (&json!(0), &json!(0))
+    );
 }
 
 #[test]
@@ -416,12 +474,20 @@ fn sub_42_u7_a_cancelled_run_ends_its_subagents_at_once_and_leaves_nothing_behin
         let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
         assert_eq!(stats["open_calls"], 0);
         let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
-        assert_eq!((&stats["running"], &stats["queued"]), (&json!(0), &json!(0)));
+        assert_eq!(
+            (&stats["running"], &stats["queued"]),
+            (&json!(0), &json!(0))
+        );
         assert!(play.results().is_empty(), "the calls stay open");
         // The user says something else: what nobody answered is not waited for.
         play.start(&agent, "Never mind");
         play.finish_run(|_| says("As you like."));
-        let statuses: Vec<_> = play.state()["delegations"].as_array().unwrap().iter().map(|entry| entry["status"].clone()).collect();
+        let statuses: Vec<_> = play.state()["delegations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["status"].clone())
+            .collect();
         assert_eq!(statuses, ["cancelled", "cancelled"]);
     }
 }
@@ -445,7 +511,10 @@ fn u8_sub_58_a_child_that_goes_round_in_circles_is_stopped_and_its_agent_hears_o
     });
     assert_eq!(replies, 5);
     let facts = &play.results()["t1"]["additional_kwargs"];
-    assert_eq!((&facts["subagent_status"], &facts["subagent_stop_reason"]), (&json!("completed"), &json!("loop_capped")));
+    assert_eq!(
+        (&facts["subagent_status"], &facts["subagent_stop_reason"]),
+        (&json!("completed"), &json!("loop_capped"))
+    );
 }
 
 #[test]
@@ -455,8 +524,16 @@ fn sub_36_a_child_out_of_turns_says_what_it_has() {
     let runtime = runtime(0, sections);
     let agent = lead(&runtime, None);
     for (text, status, content) in [
-        ("Half.", "completed", "Task Succeeded (capped: turn budget). Result: Half."),
-        ("", "failed", "Task failed. (capped: turn budget) Error: Reached max_turns=2"),
+        (
+            "Half.",
+            "completed",
+            "Task Succeeded (capped: turn budget). Result: Half.",
+        ),
+        (
+            "",
+            "failed",
+            "Task failed. (capped: turn budget) Error: Reached max_turns=2",
+        ),
     ] {
         let mut play = Play::new(&runtime);
         play.start(&agent, "Go");
@@ -474,7 +551,10 @@ fn sub_36_a_child_out_of_turns_says_what_it_has() {
         assert_eq!(replies, 2, "turns, not steps");
         let result = &play.results()["t1"];
         assert_eq!(result["additional_kwargs"]["subagent_status"], status);
-        assert_eq!(result["additional_kwargs"]["subagent_stop_reason"], "turn_capped");
+        assert_eq!(
+            result["additional_kwargs"]["subagent_stop_reason"],
+            "turn_capped"
+        );
         println!("{}", result["content"]);
         if status == "completed" {
             assert_eq!(result["content"], content);
@@ -490,12 +570,18 @@ fn a_shutdown_ends_subagents_and_nothing_is_left() {
         let mut play = Play::new(&runtime);
         play.start(&agent, "Go");
         let call = play.call();
-        play.finish(&call["data"], &calls(json!([task("t1"), task("t2"), task("t3")])));
+        play.finish(
+            &call["data"],
+            &calls(json!([task("t1"), task("t2"), task("t3")])),
+        );
         play.call();
         let Answer::Done(_) = runtime.shutdown(Wait::For(Duration::from_secs(20))) else {
             panic!("it goes down");
         };
         let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
-        assert_eq!((&stats["open_calls"], &stats["runs"]["active"]), (&json!(0), &json!(0)));
+        assert_eq!(
+            (&stats["open_calls"], &stats["runs"]["active"]),
+            (&json!(0), &json!(0))
+        );
     }
 }
