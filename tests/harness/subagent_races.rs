@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread};
+use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread, Wait};
 use serde_json::{Map, Value, json};
 
 use crate::support::http_server::{DONE, stop_event, text_event};
@@ -374,12 +374,11 @@ fn judge(racing: &Racing, met: &mut HashMap<String, usize>) {
     }
 }
 
-/// A model server that counts how many requests of subagents it has at once, and in which order they came.
+/// A model server that counts how many requests of subagents it has at once.
 #[derive(Default)]
 struct Crowd {
     now: AtomicUsize,
     peak: AtomicUsize,
-    order: Mutex<Vec<String>>,
 }
 
 fn serve(crowd: Arc<Crowd>) -> String {
@@ -428,7 +427,6 @@ fn converse(stream: TcpStream, crowd: &Crowd) -> std::io::Result<()> {
                 .map(u64::from)
                 .fold(0, |sum, byte| sum * 31 + byte),
         );
-        crowd.order.lock().unwrap().push(name);
         std::thread::sleep(Duration::from_micros(chance % 4000));
         let out = stream.get_mut();
         let events = format!("{}{}{DONE}", text_event("Found."), stop_event());
@@ -443,7 +441,7 @@ fn converse(stream: TcpStream, crowd: &Crowd) -> std::io::Result<()> {
 }
 
 #[test]
-fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_over() {
+fn u11_rt_8_agents_that_share_places_never_have_more_subagents_at_work() {
     const PLACES: usize = 8;
     let total = how_many("FAWN_SHARED_RUNS", 1000);
     let crowd = Arc::new(Crowd::default());
@@ -465,8 +463,7 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
         .collect();
     let queue = runtime.new_queue("{}").unwrap();
     let mut asked = HashSet::new();
-    let mut begun = Vec::new();
-    let (mut next, mut ended, mut delegations) = (0, 0, 0);
+    let (mut next, mut ended, mut begun, mut delegations) = (0, 0, 0, 0);
     let mut running: HashMap<String, (Thread, Run)> = HashMap::new();
     while ended < total {
         while next < total && running.len() < 100 {
@@ -502,10 +499,7 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
                         .finish(call, &json!({ "ok": reply }).to_string())
                         .unwrap();
                 }
-                "task_started" => {
-                    let task = data["task_id"].as_str().unwrap();
-                    begun.push(format!("{name}/{}", &task[1..]));
-                }
+                "task_started" => begun += 1,
                 "task_completed" => delegations += 1,
                 "task_failed" | "task_cancelled" | "task_timed_out" => panic!("{event}"),
                 "run_end" => {
@@ -517,30 +511,87 @@ fn u11_rt_8_31_agents_that_share_places_never_have_more_and_nobody_is_passed_ove
             }
         }
     }
-    assert_eq!(delegations, begun.len());
+    assert_eq!(delegations, begun);
     assert_eq!(
         crowd.peak.load(Ordering::SeqCst),
         PLACES,
         "all places are used, and no more"
     );
-    // Whoever came later and was served earlier had a place already, or was on its way to the server at the same time.
-    let order = crowd.order.lock().unwrap();
-    let came: HashMap<&str, usize> = begun
-        .iter()
-        .enumerate()
-        .map(|(place, name)| (name.as_str(), place))
+}
+
+#[test]
+fn rt_31_33_places_are_given_in_the_order_in_which_agents_ask_for_them() {
+    const PLACES: usize = 8;
+    let config = json!({
+        // One OS thread, so that the order of events is the order in which things happen.
+        "workers": 0,
+        "models": [
+            {"name": "main", "provider": "host", "model": "main"},
+            {"name": "worker", "provider": "host", "model": "worker"},
+        ],
+        "title": {"enabled": false},
+        "subagents": {"custom_agents": {"racer": {"description": "Works", "system_prompt": "Work.", "model": "worker"}}},
+    });
+    let runtime = Runtime::new(&config.to_string()).unwrap();
+    let places = json!({"config": {"max_running": PLACES, "max_queued": 10_000, "queue_timeout_seconds": 600}});
+    let places = runtime.new_subagents(&places.to_string()).unwrap();
+    let agents: Vec<Assembly> = (3..6)
+        .map(|total| shared_by(&runtime, &places, total))
         .collect();
-    let mut most = 0;
-    let mut latest = Vec::new();
-    for name in order.iter() {
-        let mine = came[name.as_str()];
-        most = most.max(latest.iter().filter(|place| **place > mine).count());
-        latest.push(mine);
+    let queue = runtime.new_queue("{}").unwrap();
+    let mut held = Vec::new();
+    for number in 0..100 {
+        let request = json!({"run_id": format!("r{number}"), "input": {"messages": [{"role": "user", "content": "Go"}]}, "stream": []});
+        let thread = runtime.open_thread("{}").unwrap();
+        let run = runtime.start_run(
+            &agents[number % agents.len()],
+            &thread,
+            Some(&queue),
+            &request.to_string(),
+        );
+        held.push((thread, run.unwrap()));
     }
-    assert!(
-        most <= 2 * PLACES,
-        "{most} came later and were served earlier"
-    );
+    let (mut begun, mut served, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut asked, mut ended) = (HashSet::new(), 0);
+    while ended < held.len() {
+        let events = queue.take(Wait::For(Duration::ZERO), 0).unwrap();
+        let Answer::Done(events) = events else {
+            // Nothing goes on by itself any more: one of those who have a place is done, by chance.
+            let place = scramble(served.len() as u64) as usize % open.len();
+            runtime
+                .finish(open.swap_remove(place), r#"{"ok":"Found."}"#)
+                .unwrap();
+            continue;
+        };
+        let events: Vec<Value> = serde_json::from_str(&events).unwrap();
+        for event in events {
+            let (name, data) = (event["run_id"].as_str().unwrap(), &event["data"]);
+            match event["type"].as_str().unwrap() {
+                "host_call" if data["name"] == "main" => {
+                    let reply = match asked.insert(name.to_owned()) {
+                        true => {
+                            json!({"tool_calls": (0..3).map(|place| task(place, name)).collect::<Vec<_>>()})
+                        }
+                        false => json!("Done."),
+                    };
+                    let call = data["call_id"].as_u64().unwrap();
+                    runtime
+                        .finish(call, &json!({ "ok": reply }).to_string())
+                        .unwrap();
+                }
+                "host_call" => {
+                    served.push((name.to_owned(), event["task_id"].clone()));
+                    open.push(data["call_id"].as_u64().unwrap());
+                    assert!(open.len() <= PLACES);
+                }
+                "task_started" => begun.push((name.to_owned(), data["task_id"].clone())),
+                "run_end" => ended += 1,
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(served.len(), 300);
+    assert_eq!(served, begun, "first come, first served");
 }
 
 fn taken(queue: &Queue) -> Vec<Value> {

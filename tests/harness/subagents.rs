@@ -280,15 +280,10 @@ fn sub_49_50_events_tell_of_the_beginning_each_step_and_the_end() {
     assert_eq!(steps[2]["usage"]["total_tokens"], 10, "cumulative");
     assert_eq!(play.of("task_completed")[0]["result"], "It is blue.");
     // What a subagent writes is told by its steps alone: events of the run are the agent's.
-    let nodes = play.of("update");
-    assert!(
-        nodes
-            .iter()
-            .all(|update| !update.to_string().contains("It is blue.")
-                || update["node"] == "tools"
-                || update["update"].get("delegations").is_some()),
-        "{nodes:#?}"
-    );
+    let told = play.of("update").into_iter().chain(play.of("message"));
+    for update in told {
+        assert!(!update.to_string().contains("\"seen\""), "{update:#}");
+    }
     let numbers: Vec<u64> = play
         .events
         .iter()
@@ -312,7 +307,12 @@ fn sub_21_u4_a_child_leaves_no_checkpoint_and_no_message_on_the_thread() {
         let mut play = Play::new(&runtime);
         play.start(&agent, "Go");
         let mut lead = delegating(tasks);
-        play.finish_run(|event| lead(event).unwrap_or_else(|| says("Fine.")));
+        play.finish_run(|event| {
+            lead(event).unwrap_or_else(|| match event["data"]["kind"] == "tool" {
+                true => json!({"ok": "seen"}),
+                false => says("Fine."),
+            })
+        });
         let list: Vec<Value> = serde_json::from_str(&play.thread.history("{}").unwrap()).unwrap();
         history.push(list.len());
         let messages = play.state()["messages"].as_array().unwrap().len();
@@ -433,7 +433,7 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     assert_eq!(end["status"], "success");
     assert_eq!(
         waiting.results()["t1"]["content"],
-        "Task cancelled by user."
+        "Task cancelled by user. Error: Cancelled by user"
     );
     assert_eq!(
         working.op(json!({"op": "cancel_task", "task_id": "t1"})),
@@ -447,7 +447,7 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     );
     let facts = &working.results()["t1"]["additional_kwargs"];
     assert_eq!(facts["subagent_status"], "cancelled");
-    let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
+    let stats: Value = serde_json::from_str(&places.stats()).unwrap();
     assert_eq!(
         (&stats["running"], &stats["queued"]),
         (&json!(0), &json!(0))
@@ -473,7 +473,7 @@ fn sub_42_u7_a_cancelled_run_ends_its_subagents_at_once_and_leaves_nothing_behin
         assert_eq!(play.of("host_call_cancelled").len(), 2);
         let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
         assert_eq!(stats["open_calls"], 0);
-        let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
+        let stats: Value = serde_json::from_str(&places.stats()).unwrap();
         assert_eq!(
             (&stats["running"], &stats["queued"]),
             (&json!(0), &json!(0))
