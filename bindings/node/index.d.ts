@@ -30,7 +30,7 @@ import type {
   RuntimeStats,
   ShutdownAnswer,
   SubagentsAnswer,
-  SubagentsConfig,
+  SubagentsObjectConfig,
   SubagentsStats,
   ThreadHistory,
   ThreadHistoryQuery,
@@ -247,7 +247,7 @@ export class Runtime {
    */
   assembly(config: AgentConfig | JsonText, functions?: HostFunctions): Assembly;
   /** Makes an object by which assemblies share capacity and limits for their subagents. */
-  subagents(config?: SubagentsConfig | JsonText): Subagents;
+  subagents(config?: SubagentsObjectConfig | JsonText): Subagents;
   /** Opens a thread, or begins one. With SQLite this reads the file, here and now. */
   thread(open?: ThreadOpen | JsonText): Thread;
   /** Makes a queue, for the events of several runs and of the runtime. A run alone needs none. */

@@ -195,6 +195,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
+    use super::super::sync::block_on;
     use super::*;
 
     fn runtime(config: Value) -> Runtime {
@@ -255,6 +256,22 @@ mod tests {
         assert!(subagents.batch_submitter().is_none() && subagents.check_ready().is_ok());
         subagents.start().unwrap();
         assert!(subagents.batch_submitter().is_none());
+    }
+
+    #[test]
+    fn rt_9_23_the_figures_follow_the_slots_and_a_stop_takes_none_away() {
+        let subagents = runtime(json!({})).new_subagents("{}").unwrap();
+        let capacity = subagents.capacity();
+        subagents.start().unwrap();
+        // A free slot is there at once.
+        let before = block_on(capacity.acquire()).unwrap();
+        subagents.stop(Wait::Forever).unwrap();
+        let after = block_on(capacity.acquire()).unwrap();
+        assert_eq!(stats(&subagents)["running"], 2);
+        drop((before, subagents.clone()));
+        assert_eq!(stats(&subagents)["running"], 1);
+        drop(after);
+        assert_eq!(stats(&subagents)["running"], 0);
     }
 
     #[test]
