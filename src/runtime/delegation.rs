@@ -155,7 +155,8 @@ impl Delegations {
             request: RunRequest {
                 configurable: identity(&facts.configurable),
                 context: context(facts),
-                durability: Durability::Exit,
+                // Nothing is stored, but each step is told of when it is done.
+                durability: Durability::Sync,
                 recursion_limit: Some(u32::try_from(steps).unwrap_or(u32::MAX)),
                 ..RunRequest::default()
             },

@@ -278,6 +278,11 @@ fn sub_49_50_events_tell_of_the_beginning_each_step_and_the_end() {
         [("ai", &json!(1)), ("tool", &json!(2)), ("ai", &json!(3))]
     );
     assert_eq!(steps[2]["usage"]["total_tokens"], 10, "cumulative");
+    let place = |what: &dyn Fn(&Value) -> bool| play.events.iter().position(what).unwrap();
+    let first = place(&|event| event["type"] == "task_running");
+    let second_question =
+        place(&|event| event["type"] == "host_call" && event["data"]["kind"] == "tool");
+    assert!(first < second_question, "a step is told of when it is done");
     assert_eq!(play.of("task_completed")[0]["result"], "It is blue.");
     // What a subagent writes is told by its steps alone: events of the run are the agent's.
     let told = play.of("update").into_iter().chain(play.of("message"));
