@@ -154,6 +154,8 @@ fn filled(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::outcome::Outcome;
     use super::super::result::{cancelled, failed};
     use super::*;
@@ -237,7 +239,7 @@ mod tests {
                 reasoning: Some(1),
                 ..Usage::default()
             }),
-            ..failed(&format!(" {long} "))
+            ..failed(format!(" {long} "))
         };
         assert_eq!(
             kwargs(&end),
@@ -304,17 +306,14 @@ mod tests {
             }
             assert_eq!(text(&end), expected);
         }
-        let long = text(&failed(&"e".repeat(9000)));
+        let long = text(&failed("e".repeat(9000)));
         assert!(long.len() < 2100, "{}", long.len());
     }
 
     #[test]
     fn sub_46_and_47_what_is_written_is_read_back() {
-        let names: Vec<&str> = STATUSES.iter().map(|(name, _)| *name).collect();
-        let mut terminal = TERMINAL_STATUSES.to_vec();
-        let mut sorted = names.clone();
-        (sorted.sort_unstable(), terminal.sort_unstable());
-        assert_eq!(sorted, terminal);
+        let names: BTreeSet<&str> = STATUSES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, BTreeSet::from_iter(TERMINAL_STATUSES));
         for end in [
             completed(&"r".repeat(5000)),
             cancelled(),
