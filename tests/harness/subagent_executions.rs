@@ -38,8 +38,11 @@ use crate::parts::{answer, assembly, calls, human, parts, says, tool};
 #[derive(Default)]
 struct Minds {
     replies: Mutex<HashMap<String, VecDeque<ModelReply>>>,
-    requests: Mutex<Vec<(String, Option<String>, Vec<Message>)>>,
+    requests: Mutex<Vec<Asked>>,
 }
+
+/// The execution that asks, its system text, and its messages.
+type Asked = (String, Option<String>, Vec<Message>);
 
 struct ByExecution(Arc<Minds>);
 

@@ -116,11 +116,13 @@ fn mc_6_every_place_makes_the_middleware_of_its_name() {
 
 #[test]
 fn u8_guards_are_there_without_a_word_and_the_budget_is_the_subagents_own() {
-    let mut app = AppConfig::default();
-    app.token_budget = TokenBudgetConfig {
-        enabled: Some(true),
-        max_tokens: 5_000,
-        ..TokenBudgetConfig::default()
+    let app = AppConfig {
+        token_budget: TokenBudgetConfig {
+            enabled: Some(true),
+            max_tokens: 5_000,
+            ..TokenBudgetConfig::default()
+        },
+        ..AppConfig::default()
     };
     let own = app.subagents.token_budget_of("general-purpose", false);
     let chain = compose_subagent(ChainInputs {
