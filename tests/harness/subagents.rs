@@ -447,7 +447,7 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     );
     let facts = &working.results()["t1"]["additional_kwargs"];
     assert_eq!(facts["subagent_status"], "cancelled");
-    let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
+    let stats: Value = serde_json::from_str(&places.stats()).unwrap();
     assert_eq!(
         (&stats["running"], &stats["queued"]),
         (&json!(0), &json!(0))
@@ -473,7 +473,7 @@ fn sub_42_u7_a_cancelled_run_ends_its_subagents_at_once_and_leaves_nothing_behin
         assert_eq!(play.of("host_call_cancelled").len(), 2);
         let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
         assert_eq!(stats["open_calls"], 0);
-        let stats: Value = serde_json::from_str(&places.stats().unwrap()).unwrap();
+        let stats: Value = serde_json::from_str(&places.stats()).unwrap();
         assert_eq!(
             (&stats["running"], &stats["queued"]),
             (&json!(0), &json!(0))
