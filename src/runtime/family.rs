@@ -278,12 +278,12 @@ impl Family {
         })
     }
 
-    /// Those warnings that the agent has not been told of itself.
+    /// Those warnings that the agent has not been told of itself. Tools whose names were taken are its own, all of them.
     fn news(&self, warnings: Warnings) -> Warnings {
         let mut news = Warnings::new();
         for (warning, message) in warnings.iter() {
-            let told = &self.parent.told;
-            if !told.iter().any(|known| known == (warning, message)) {
+            let mut told = self.parent.told.iter();
+            if warning != Warning::ToolDuplicate && !told.any(|known| known == (warning, message)) {
                 news.add(warning, message);
             }
         }
