@@ -111,6 +111,7 @@ impl Title {
     /// The title in a model's answer; `None` when there is none in it.
     fn parse(&self, content: &Value) -> Option<String> {
         let text = without_thinking(&content_lines(content));
+        let text = on_one_line(&text);
         let title = text.trim().trim_matches('"').trim_matches('\'');
         let title = first_chars(title, self.config.max_chars as usize).trim();
         (!title.is_empty()).then(|| title.to_owned())
@@ -119,7 +120,8 @@ impl Title {
     /// A title of the user's words (MW-TTL-2). Never longer than `max_chars`.
     fn local(&self, user_text: &str) -> String {
         let max_chars = self.config.max_chars as usize;
-        let text = user_text.trim();
+        let text = on_one_line(user_text);
+        let text = text.trim();
         if text.is_empty() {
             return NO_WORDS.to_owned();
         }
@@ -189,6 +191,19 @@ impl Exchange<'_> {
     fn user_text(&self) -> String {
         original_text(self.user).into_owned()
     }
+}
+
+/// The text without line breaks: each becomes a space, with the white space around it. A title stands in lists.
+fn on_one_line(text: &str) -> String {
+    let is_break = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let lines = text.split(is_break).map(str::trim);
+    let filled: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    filled.join(" ")
 }
 
 /// Puts values in the places of their names, in one pass: what a value says is no name.

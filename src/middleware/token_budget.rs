@@ -22,6 +22,7 @@ use crate::protocol::app_config::{Feature, TokenBudgetConfig};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::run::StopReason;
+use crate::protocol::warning::Warning;
 use crate::state::View;
 
 /// How many replies in a row, from the newest, must be as they were before the walk back ends. What is added to a reply is
@@ -58,6 +59,8 @@ impl Tokens {
 struct RunBudget {
     used: Tokens,
     is_warned: bool,
+    /// Whether it was said that the model reports no usage.
+    is_told: bool,
     /// The words for the next model call.
     pending: Option<String>,
     /// The replies that were there when the run began, by the hash of their id, sorted. Only a few of them are in `seen`.
@@ -191,6 +194,12 @@ impl TokenBudget {
         let run = runs.get_or_insert_with(context.run.run_id.clone(), RunBudget::default);
         run.count(&context.state);
         if run.used.total() == 0 {
+            if !std::mem::replace(&mut run.is_told, true) {
+                context.run.signals.warn(
+                    Warning::UsageUnreported,
+                    "the model does not say how many tokens it used, so that token_budget has nothing to count",
+                );
+            }
             return Verdict::GoOn;
         }
         let Nearest {
