@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use super::extras::{LAST, extras, insert_extras};
+use crate::middleware::clarification::Clarification;
 use crate::middleware::{self, Middleware, guardrail_provider};
 use crate::protocol::assembly::{DirectConfig, Feature, Features, MiddlewareConfig};
 use crate::protocol::error::{Error, ErrorCode};
+use crate::tools::ask_clarification;
 
 /// Whether the chain of `direct` has something unless the features say otherwise.
 #[derive(Clone, Copy)]
@@ -104,7 +106,7 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
         return given(chain).map_err(|error| error.below("/middleware"));
     }
     let features = config.features.clone().unwrap_or_default();
-    let mut chain = Vec::new();
+    let mut chain: Vec<Arc<dyn Middleware>> = Vec::new();
     for (name, switch) in DIRECT {
         let at = |error: Error| match switch {
             Switch::Feature(feature, ..) => error.below(&format!("/features/{feature}")),
@@ -129,6 +131,11 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
             },
         };
         if !wanted {
+            continue;
+        }
+        if *name == LAST && config.has_tool(ask_clarification::NAME) {
+            // FA-5: the user's tool wins, and its calls are its own.
+            chain.push(Arc::new(Clarification::idle()));
             continue;
         }
         let settings = match said {

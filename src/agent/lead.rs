@@ -17,6 +17,7 @@ use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
+use crate::middleware::clarification::takes_the_name;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
@@ -404,7 +405,9 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let ours = facts
         .tools
         .iter()
-        .filter(|tool| tool.origin().mcp().is_none());
+        .filter(|tool| tool.origin().mcp().is_none())
+        // What the prompt says of it is not true of another tool of its name.
+        .filter(|tool| !takes_the_name(tool.as_ref()));
     let bound_tools: BTreeSet<&str> = ours.map(|tool| tool.spec().name.as_str()).collect();
     let in_scope: Vec<SubagentEntry> = facts
         .subagents

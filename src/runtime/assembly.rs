@@ -11,6 +11,7 @@ use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
 use crate::agent::goal::Evaluator;
 use crate::agent::lead::LeadFacts;
+use crate::agent::tool_list;
 use crate::middleware::Middleware;
 use crate::ports::tool::DynTool;
 use crate::protocol::assembly::{AssemblyConfig, MiddlewareConfig};
@@ -19,6 +20,7 @@ use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
 use crate::protocol::trust::OperatorText;
+use crate::protocol::warning::Warnings;
 use crate::tools::{BuiltinInputs, ask_clarification};
 
 /// An assembly of a runtime.
@@ -115,6 +117,9 @@ pub(super) fn check_host_tools<'a>(
     let known: Vec<&str> = tools
         .chain(brought.map(|tool| tool.spec().name.as_str()))
         .collect();
+    for part in chain {
+        part.heard_of(&known);
+    }
     hosts.try_for_each(|(place, host)| {
         host.check_tools(&known)
             .map_err(|error| error.below(&format!("{path}/{place}/host")))
@@ -156,11 +161,12 @@ impl Runtime {
             AssemblyConfig::Direct(config) => {
                 let middleware = direct::chain(&config)?;
                 // FA-5: the tool belongs to the factory's chain; a tool of the host's of that name wins.
-                let asks = config.middleware.is_none()
-                    && config
-                        .tools
-                        .iter()
-                        .all(|tool| tool.name != ask_clarification::NAME);
+                let is_taken = config.has_tool(ask_clarification::NAME);
+                let asks = config.middleware.is_none() && !is_taken;
+                let mut warnings = Warnings::new();
+                if config.middleware.is_none() && is_taken {
+                    tool_list::replaced(ask_clarification::NAME, &mut warnings);
+                }
                 let tools = || {
                     let own = config.tools.iter().map(|tool| tool.name.as_str());
                     own.chain(asks.then_some(ask_clarification::NAME))
@@ -170,14 +176,16 @@ impl Runtime {
                 let list = config.extra_middleware.iter();
                 let list = list.map(|extra| &extra.middleware);
                 check_host_tools("/extra_middleware", list, &middleware, tools())?;
-                self.compose_given(Given {
+                let made = self.compose_given(Given {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
                     asks,
                     middleware,
                     recursion_limit: config.recursion_limit,
-                })
+                })?;
+                self.0.logs.warn_all(&warnings);
+                Ok(made)
             }
             AssemblyConfig::Lead(config) => self.assemble_lead(*config, true),
             AssemblyConfig::LeadGraph(config) => self.assemble_lead(*config, false),
