@@ -43,12 +43,14 @@ $(BUILD)/%: examples/c/%.c include/fawn.h $(DEBUG_LIB)/libfawn.so.0
 	@mkdir -p $(BUILD)
 	$(CC) $(CFLAGS_C) $< -o $@ -L$(DEBUG_LIB) -lfawn -Wl,-rpath,$(abspath $(DEBUG_LIB))
 
-demo: $(BUILD)/quickstart $(BUILD)/reducers $(BUILD)/two_runs
+demo: $(BUILD)/quickstart $(BUILD)/delegate $(BUILD)/reducers $(BUILD)/two_runs
 	@rm -rf $(BUILD)/demo && mkdir -p $(BUILD)/demo
 	@echo; echo "--- first start: the agent calls get_weather(), a function of the C program"
 	@$(BUILD)/quickstart $(BUILD)/demo "What is the weather in Paris?"
 	@echo; echo "--- second start: a new process, the same thread"
 	@$(BUILD)/quickstart $(BUILD)/demo "And in Oslo?"
+	@echo; echo "--- another agent: three subagents at once, a line for each step"
+	@$(BUILD)/delegate
 	@echo; echo "examples/c/quickstart.c is that program; $(BUILD)/reducers and $(BUILD)/two_runs are built too."
 
 # Servers and packages that the tests need; what cannot be had is said, and its tests are skipped.
@@ -117,7 +119,7 @@ soak: need-build
 	FAWN_SOAK=$(or $(RUNS),50000) $(CARGO) test --release --test abi -- --exact soak
 
 bench: lib
-	$(CARGO) bench --bench fold --bench run --bench store --bench sse --bench assemble --bench chain
+	$(CARGO) bench --bench fold --bench run --bench store --bench sse --bench assemble --bench chain --bench delegation
 	sh benches/peers/fold.sh
 	FAWN_RUN_BENCH="$$(ls -t target/release/deps/run-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/run.sh
 	FAWN_ASSEMBLE_BENCH="$$(ls -t target/release/deps/assemble-* | grep -v '\.d$$' | head -n 1)" sh benches/peers/assemble.sh

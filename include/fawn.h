@@ -23,8 +23,8 @@
  *
  * HANDLES
  *
- * fawn_runtime, fawn_assembly, fawn_thread, fawn_queue and fawn_run are 64-bit numbers, below 2^53, so that JavaScript
- * and JSON hold them exactly. 0 is none. A handle is good from the call that made it until the call that frees it, and
+ * fawn_runtime, fawn_subagents, fawn_assembly, fawn_thread, fawn_queue and fawn_run are 64-bit numbers, below 2^53, so that
+ * JavaScript and JSON hold them exactly. 0 is none. A handle is good from the call that made it until the call that frees it, and
  * never means another object afterwards. A handle that was freed, is of another kind, or was made up is found out:
  * FAWN_ERR_HANDLE, never undefined behaviour. Objects may be freed in any order, also while other OS threads are inside
  * calls that use them; such calls complete. The _free functions take 0 and never fail.
@@ -351,6 +351,19 @@ typedef struct fawn_buf {
 typedef uint64_t fawn_runtime;
 
 /**
+ * Capacity and limits for subagents, shared by all assemblies that name it: their subagents compete for the same places
+ * and wait in the same queue. Those of two such objects never do. Assemblies that name none share the capacity of the
+ * process. 0 is none.
+ *
+ * What it is configured with does not change any more. An assembly names it in its configuration by the number that
+ * the handle is: {"factory": "lead", "subagent_runtime": 1688849860263937}. Freeing the handle takes nothing away from
+ * such an assembly.
+ *
+ * Functions: fawn_subagents_new, _start, _stop, _stats, _free.
+ */
+typedef uint64_t fawn_subagents;
+
+/**
  * An assembly: a model, a prompt, tools and middleware, composed once and not changed any more. 0 is none.
  *
  * Functions: fawn_assembly_new, _descriptor, _free.
@@ -581,13 +594,71 @@ FAWN_API
 void fawn_runtime_free(fawn_runtime runtime);
 
 /**
- * Composes an assembly.
+ * Makes a subagents object. It needs no fawn_subagents_start before assemblies delegate through it.
  *
- * `json`, `len`: what it is made of (schema "assembly_config").
- * `out`: the handle, which you free with fawn_assembly_free; 0 on failure. `err`: the error object on failure.
+ * `json`, `len`: its configuration (schema "subagents_config"); `{}` is valid. What is absent is as the runtime's
+ * configuration has it ("subagent_runtime", and "max_total_per_run" of "subagents").
+ * `out`: the handle, which you free with fawn_subagents_free; 0 on failure. `err`: the error object on failure.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
- * FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
+ * FAWN_ERR_UNSUPPORTED for "batch_config": durable batches are not available in this version.
+ */
+FAWN_API
+FAWN_MUST_USE
+int32_t fawn_subagents_new(fawn_runtime runtime,
+                           const char *json,
+                           size_t len,
+                           fawn_subagents *out,
+                           struct fawn_buf *err);
+
+/**
+ * Starts what a subagents object owns besides its capacity: durable batches, of which this version has none. Subagents
+ * of agents that wait for them run started or not. May be called again, and after fawn_subagents_stop.
+ *
+ * `out`: `{"started": true}` (schema "subagents_answer"), which you free. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
+ */
+FAWN_API
+int32_t fawn_subagents_start(fawn_subagents subagents,
+                             struct fawn_buf *out);
+
+/**
+ * Stops what fawn_subagents_start started, and waits up to `timeout_ms` for that (negative: for ever; 0: only begins
+ * it). Subagents of agents that wait for them go on, and new ones begin. May be called again, also without a start.
+ *
+ * FAWN_OK: it is stopped; `out`: `{"started": false}` (schema "subagents_answer"), which you free. FAWN_TIMEOUT: it is
+ * still stopping; call it again to wait once more. Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED.
+ */
+FAWN_API
+int32_t fawn_subagents_stop(fawn_subagents subagents,
+                            int64_t timeout_ms,
+                            struct fawn_buf *out);
+
+/**
+ * Tells how many subagents run and how many wait at this moment, and the limits of both.
+ *
+ * Works after the runtime's shutdown too. `out`: the figures (schema "subagents_stats"), which you free. Error:
+ * FAWN_ERR_HANDLE.
+ */
+FAWN_API
+int32_t fawn_subagents_stats(fawn_subagents subagents,
+                             struct fawn_buf *out);
+
+/**
+ * Frees a subagents object's handle. 0 and handles that are none do nothing. Assemblies that name the object keep it, and
+ * their subagents go on.
+ */
+FAWN_API
+void fawn_subagents_free(fawn_subagents subagents);
+
+/**
+ * Composes an assembly.
+ *
+ * `json`, `len`: what it is made of (schema "assembly_config"). A fawn_subagents is named by its handle, a number:
+ * "subagent_runtime".
+ * `out`: the handle, which you free with fawn_assembly_free; 0 on failure. `err`: the error object on failure.
+ *
+ * Errors: FAWN_ERR_HANDLE, also for a fawn_subagents that was freed or is of another runtime; FAWN_ERR_CLOSED;
+ * FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors; FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
  * read files: skills, and the record of a custom agent.
  */
 FAWN_API

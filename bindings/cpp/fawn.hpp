@@ -9,7 +9,7 @@
 /// Text goes in as `std::string_view`; it is copied before the call returns. Text comes out as a `fawn::buffer`, which owns
 /// it, and is read as a `std::string_view` or copied by `str()`.
 ///
-/// `runtime`, `assembly`, `thread`, `queue` and `run` own their handles: they move, do not copy, and free what they hold, in
+/// `runtime`, `subagents`, `assembly`, `thread`, `queue` and `run` own their handles: they move, do not copy, and free what they hold, in
 /// any order. An object that was moved from holds none, and calls on it answer `status::err_handle`. Their calls may be made
 /// from several OS threads at once; moving, resetting and destroying one object while another OS thread uses it may not.
 
@@ -69,6 +69,7 @@ namespace fawn {
 inline namespace FAWN_HPP_FLAVOUR {
 
 class runtime;
+class subagents;
 class assembly;
 class thread;
 class queue;
@@ -436,6 +437,23 @@ namespace json {
 
 } // namespace json
 
+namespace detail {
+
+/// The text of an object with a member before its others, so that one of that name which it has already counts. Text of
+/// something else is answered as it is.
+inline std::string with_first(std::string_view object, std::string_view name, std::string_view value) {
+    constexpr std::string_view space = " \t\r\n";
+    const std::size_t open = object.find_first_not_of(space);
+    if (open == std::string_view::npos || object[open] != '{') return std::string(object);
+    std::string out(object.substr(0, open + 1));
+    out.append(json::quote(name)).append(":").append(value);
+    const std::size_t next = object.find_first_not_of(space, open + 1);
+    if (next != std::string_view::npos && object[next] != '}') out.push_back(',');
+    return out.append(object.substr(open + 1));
+}
+
+} // namespace detail
+
 /// The error of a call, or of a run. Copies share what it says; copying does not throw.
 class error : public std::exception {
 public:
@@ -690,12 +708,13 @@ struct handle {
 namespace detail {
 
 inline void free_handle(handle<runtime> h) noexcept { fawn_runtime_free(h.value); }
+inline void free_handle(handle<subagents> h) noexcept { fawn_subagents_free(h.value); }
 inline void free_handle(handle<assembly> h) noexcept { fawn_assembly_free(h.value); }
 inline void free_handle(handle<thread> h) noexcept { fawn_thread_free(h.value); }
 inline void free_handle(handle<queue> h) noexcept { fawn_queue_free(h.value); }
 inline void free_handle(handle<run> h) noexcept { fawn_run_free(h.value); }
 
-/// Owns a handle and frees it: what the five objects have in common.
+/// Owns a handle and frees it: what the six objects have in common.
 template <class Object>
 class owner {
 public:
@@ -847,6 +866,39 @@ public:
 #endif
 };
 
+/// Capacity and limits for subagents, shared by all assemblies that are made with it: their subagents compete for the same
+/// places. Assemblies made without one share the capacity of the process.
+class subagents : public detail::owner<subagents> {
+public:
+    using owner::owner;
+
+    /// Makes one (schema "subagents_config"). What the document does not say is as the runtime's configuration has it.
+    [[nodiscard]] static result<subagents> try_create(const runtime& of, std::string_view json = "{}") noexcept {
+        return detail::made_by<subagents>([&](std::uint64_t* out, fawn_buf* err) {
+            return fawn_subagents_new(of.get().value, json.data(), json.size(), out, err);
+        });
+    }
+    /// Starts what it owns besides its capacity: durable batches, of which this version has none. Subagents need no start.
+    [[nodiscard]] result<buffer> try_start() const noexcept {
+        return detail::answer_of([&](fawn_buf* out) { return fawn_subagents_start(raw(), out); });
+    }
+    /// Stops that and waits for it; `timeout` if it is still at it. Subagents go on, and new ones begin.
+    [[nodiscard]] result<outcome> try_stop(timeout wait = forever) const noexcept {
+        return detail::ended_of<outcome>([&](fawn_buf* out) { return fawn_subagents_stop(raw(), wait.count(), out); });
+    }
+    /// How many subagents run and how many wait at this moment, and the limits of both.
+    [[nodiscard]] result<buffer> try_stats() const noexcept {
+        return detail::answer_of([&](fawn_buf* out) { return fawn_subagents_stats(raw(), out); });
+    }
+
+#if FAWN_HPP_EXCEPTIONS
+    [[nodiscard]] static subagents create(const runtime& of, std::string_view json = "{}") { return unwrap(try_create(of, json)); }
+    buffer start() const { return unwrap(try_start()); }
+    outcome stop(timeout wait = forever) const { return unwrap(try_stop(wait)); }
+    [[nodiscard]] buffer stats() const { return unwrap(try_stats()); }
+#endif
+};
+
 /// A model, a prompt and tools, composed once and not changed any more.
 class assembly : public detail::owner<assembly> {
 public:
@@ -858,6 +910,11 @@ public:
             return fawn_assembly_new(of.get().value, json.data(), json.size(), out, err);
         });
     }
+    /// The same with subagents that have the capacity and limits of `with`: `"subagent_runtime"` in the document, which counts if
+    /// it is there already.
+    [[nodiscard]] static result<assembly> try_create(const runtime& of, std::string_view json, const subagents& with) noexcept {
+        return try_create(of, detail::with_first(json, "subagent_runtime", std::to_string(with.get().value)));
+    }
     /// What it turned out to be.
     [[nodiscard]] result<buffer> try_descriptor() const noexcept {
         return detail::answer_of([&](fawn_buf* out) { return fawn_assembly_descriptor(raw(), out); });
@@ -865,6 +922,9 @@ public:
 
 #if FAWN_HPP_EXCEPTIONS
     [[nodiscard]] static assembly create(const runtime& of, std::string_view json) { return unwrap(try_create(of, json)); }
+    [[nodiscard]] static assembly create(const runtime& of, std::string_view json, const subagents& with) {
+        return unwrap(try_create(of, json, with));
+    }
     [[nodiscard]] buffer descriptor() const { return unwrap(try_descriptor()); }
 #endif
 };
@@ -1301,6 +1361,8 @@ public:
     [[nodiscard]] static answer deny(std::string_view reason) {
         return json("{\"verdict\":\"deny\",\"reason\":" + json::quote(reason) + "}");
     }
+    /// Done, and there is nothing to say: what a sandbox and a memory answer, and "no such file" of a sandbox's "read_file".
+    [[nodiscard]] static answer nothing() { return json("null"); }
     /// The handler has moved the call away and answers it later.
     [[nodiscard]] static answer later() { return answer(whole{}, std::string()); }
     /// The whole document for fawn_call_finish.
@@ -1349,9 +1411,9 @@ public:
 
     /// Its number within the runtime.
     [[nodiscard]] std::uint64_t id() const noexcept { return says_ ? says_->id : 0; }
-    /// "tool", "model", "middleware", "sandbox" or "memory"; the latter two go to what `otherwise` names.
+    /// "tool", "model", "guardrail", "middleware", "sandbox" or "memory".
     [[nodiscard]] std::string_view kind() const noexcept { return says_ ? says_->kind : std::string_view(); }
-    /// Which tool, model or middleware.
+    /// Which tool, model, guardrail or middleware; of a sandbox or a memory, what it is asked for.
     [[nodiscard]] std::string_view name() const noexcept { return says_ ? says_->name : std::string_view(); }
     /// The arguments: JSON text of an object. Those of a model: system, messages, tools, tool_choice; of a middleware, what it
     /// is asked about (schema "middleware_question").
@@ -1474,6 +1536,18 @@ public:
         middlewares_.insert_or_assign(std::move(name), std::move(does));
         return *this;
     }
+    /// Registers what a sandbox is asked for, where a configuration has `"sandbox": {"use": "host"}`: "acquire", which answers
+    /// `answer::json(R"({"sandbox_id":"…"})")`; "read_file", with `{"text":"…"}` or `answer::nothing()`; "write_file" and "release".
+    dispatcher& sandbox(std::string operation, handler does) {
+        sandbox_.insert_or_assign(std::move(operation), std::move(does));
+        return *this;
+    }
+    /// Registers what a memory is asked for, where a configuration has `"memory": {"manager_class": "host"}`: "add", which takes
+    /// in what a run said, and answers `answer::nothing()`.
+    dispatcher& memory(std::string operation, handler does) {
+        memory_.insert_or_assign(std::move(operation), std::move(does));
+        return *this;
+    }
     /// Registers what gets the calls that nothing else is registered for.
     dispatcher& otherwise(handler does) {
         otherwise_ = std::move(does);
@@ -1513,7 +1587,9 @@ private:
     [[nodiscard]] const handler* find(const pending_call& call) const {
         const table* known = call.kind() == "tool" ? &tools_ : call.kind() == "model" ? &models_
                            : call.kind() == "guardrail" ? &guardrails_
-                           : call.kind() == "middleware" ? &middlewares_ : nullptr;
+                           : call.kind() == "middleware" ? &middlewares_
+                           : call.kind() == "sandbox" ? &sandbox_
+                           : call.kind() == "memory" ? &memory_ : nullptr;
         if (known != nullptr) {
             const auto found = known->find(call.name());
             if (found != known->end() && found->second) return &found->second;
@@ -1525,7 +1601,8 @@ private:
         const handler* does = find(call);
         if (does == nullptr) {
             std::string none = "the host has no ";
-            none.append(call.kind()).append(" named ").append(json::quote(call.name()));
+            if (call.kind() == "sandbox" || call.kind() == "memory") none.append("handler for the ").append(call.kind()).append("'s ").append(call.name());
+            else none.append(call.kind()).append(" named ").append(json::quote(call.name()));
             return answer::error(none);
         }
 #if FAWN_HPP_EXCEPTIONS
@@ -1544,7 +1621,7 @@ private:
     }
 
     handle<runtime> runtime_;
-    table tools_, models_, guardrails_, middlewares_;
+    table tools_, models_, guardrails_, middlewares_, sandbox_, memory_;
     handler otherwise_;
     std::function<void(const pending_call&, const error&)> refused_;
 };

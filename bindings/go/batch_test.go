@@ -114,6 +114,36 @@ func TestDataOfUnknownShape(t *testing.T) {
 	}
 }
 
+// Events and members of events that come with a later version pass as they are, and harm none beside them.
+func TestEventsOfALaterVersion(t *testing.T) {
+	for _, text := range hostile {
+		quoted, _ := json.Marshal(text)
+		later := fmt.Sprintf(`{"seq":1,"run_id":"r","thread_id":"t","task_id":%s,"type":"task_started","at":"2026-01-01T00:00:00Z",`+
+			`"data":{"task_id":%s,"type":"run_end","deep":[[{%s:[]}]]}}`, quoted, quoted, quoted)
+		known := fmt.Sprintf(`{"task_id":%s,"later":{"seq":9,"type":[%s]},"seq":2,"type":"message_delta","data":{"text":%s,"new":[{}]},"last":null}`,
+			quoted, quoted, quoted)
+		batch := "[" + later + "," + known + "]"
+		sameAsSlow(t, batch)
+		events, err := splitBatch([]byte(batch))
+		if err != nil || len(events) != 2 {
+			t.Fatalf("%v: %s", err, batch)
+		}
+		e := events[0]
+		if raw, ok := e.Data().(json.RawMessage); !ok || string(raw) != string(e.RawData()) || e.Type != "task_started" || string(e.Raw) != later {
+			t.Errorf("%+v", e)
+		}
+		var envelope struct {
+			TaskID string `json:"task_id"`
+		}
+		if err := json.Unmarshal(e.Raw, &envelope); err != nil || envelope.TaskID != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q, %v", envelope.TaskID, err)
+		}
+		if delta, ok := events[1].Data().(*MessageDelta); !ok || delta.Text != envelope.TaskID || events[1].Seq != 2 || events[1].Type != EventMessageDelta {
+			t.Errorf("%+v", events[1])
+		}
+	}
+}
+
 // Whatever the bytes are, the split does not panic; and where they are a list of events it agrees with encoding/json.
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte(`[{"seq":1,"run_id":"r","thread_id":"t","type":"log","at":"2026-01-01T00:00:00Z","data":{"a":["\"]"]}}]`))

@@ -15,27 +15,45 @@ import (
 	"fawn/bindings/go/internal/cabi"
 )
 
-// funcs are the functions that an assembly's calls go to.
+// funcs are the functions that an assembly's calls go to, or that a runtime has for those of its assemblies.
 type funcs struct {
 	tools       map[string]HostFunc
-	model       HostFunc
+	models      map[string]HostFunc
+	model       HostFunc // of models that have none by their name
 	guardrail   HostFunc
 	middlewares map[string]HostFunc
+	sandbox     map[string]HostFunc
+	memory      map[string]HostFunc
+	// The runtime's, for what is not here; of tools, only of lead agents.
+	runtime *funcs
+	isLead  bool
 }
 
 // of is the function that answers a call; nil if there is none.
 func (f *funcs) of(call *HostCall) HostFunc {
+	var own HostFunc
 	switch call.Kind {
 	case "tool":
-		return f.tools[call.Name]
+		own = f.tools[call.Name]
 	case "model":
-		return f.model
+		if own = f.models[call.Name]; own == nil {
+			own = f.model
+		}
 	case "guardrail":
 		return f.guardrail
 	case "middleware":
 		return f.middlewares[call.Name]
+	case "sandbox":
+		return f.sandbox[call.Name]
+	case "memory":
+		return f.memory[call.Name]
+	default:
+		return nil // of a later version
 	}
-	return nil // of a later version
+	if own == nil && f.runtime != nil && (call.Kind != "tool" || f.isLead) {
+		return f.runtime.of(call)
+	}
+	return own
 }
 
 type callKey struct{}

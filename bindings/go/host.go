@@ -1,4 +1,5 @@
-// What a program does for an agent: its tools, its model if the program is the model too, its guardrail and its middlewares.
+// What a program does for an agent: its tools, its model if the program is the model too, its guardrail, and what else it is
+// asked for.
 
 package fawn
 
@@ -6,12 +7,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"fawn/bindings/go/internal/cabi"
 )
 
-// HostFunc is a function of yours that an agent calls: a tool, the model, a guardrail, or a middleware.
+// HostFunc is a function of yours that an agent calls: a tool, the model, a guardrail, a middleware, a part of a sandbox or a
+// memory.
 //
 // Each call runs on a goroutine of its own and may take as long as it wants. The context has the values of the one that
 // the run was started with; it ends when the answer is of no use any more: the call's deadline has passed, or the run was
@@ -34,12 +37,20 @@ func Typed[Args any](f func(ctx context.Context, args Args) (any, error)) HostFu
 	}
 }
 
-// Host is something that a program brings into an assembly: a [Tool], a [Model], a [Guardrail] or a [Middleware].
+// Host is something that a program brings into an assembly: a [Tool], a [Model], a [Guardrail], a [Middleware], a [Sandbox], a
+// [Memory] or a [Subagents].
 type Host interface {
 	addTo(c *composition) error
 }
 
-// Tool is a function that the agent may call.
+// RuntimeHost is something that a program brings into a runtime, for its assemblies: a [Model], or a [Tool] of lead agents.
+type RuntimeHost interface {
+	Host
+	addToRuntime(c *composition) error
+}
+
+// Tool is a function that the agent may call. One with nothing but Name and Func, of a tool that the document or the
+// configuration of a lead agent declares, is the function of that.
 type Tool struct {
 	// Name is what the model calls it: 1 to 64 characters of A-Z a-z 0-9 _ -.
 	Name string
@@ -72,28 +83,87 @@ func (t Tool) addTo(c *composition) error {
 		declaration["return_direct"] = true
 	}
 	if t.Func != nil {
-		if c.funcs.tools == nil {
-			c.funcs.tools = make(map[string]HostFunc)
+		put(&c.funcs.tools, t.Name, t.Func)
+		if len(declaration) == 1 && slices.Contains(c.known, t.Name) {
+			return nil
 		}
-		c.funcs.tools[t.Name] = t.Func
 	}
 	text, err := json.Marshal(declaration)
 	c.tools = append(c.tools, text)
 	return err
 }
 
+func (t Tool) addToRuntime(c *composition) error { return t.addTo(c) }
+
+// put keeps a function by its name.
+func put(in *map[string]HostFunc, name string, f HostFunc) {
+	if *in == nil {
+		*in = make(map[string]HostFunc)
+	}
+	(*in)[name] = f
+}
+
 // Model is a model that the program itself is. Its function gets {"system", "messages", "tools", "tool_choice"}, with the
 // messages in canonical form, and answers text or a [Reply]; what it passes to [Emit], a [Delta], streams.
+//
+// Where the document has a model already, and for a lead agent, whose models stand in the configuration, it answers for those of
+// the provider "host".
 type Model struct {
-	// Name is told to the function's host call, so that one function can be several models. May be empty.
+	// Name is told to the function's host call, so that one function can be several models. Of models in the configuration it
+	// is what they have as "model" ("host" if they have none). Empty: all that no other Model answers for.
 	Name string
-	// Deadline is how long one reply may take. 0: ten minutes.
+	// Deadline is how long one reply may take. 0: ten minutes. A model in the configuration has its own there.
 	Deadline time.Duration
 	// Func answers.
 	Func HostFunc
 }
 
 func (m Model) addTo(c *composition) error {
+	_, isThere := c.document["model"]
+	if isThere || c.isLead {
+		return m.serve(c)
+	}
+	text, err := json.Marshal(m.declaration())
+	c.document["model"] = text
+	if err != nil {
+		return err
+	}
+	m.Deadline = 0
+	return m.serve(c)
+}
+
+// addToRuntime adds it to the models of the configuration, unless it answers for one that is there.
+func (m Model) addToRuntime(c *composition) error {
+	var models []json.RawMessage
+	if given, ok := c.document["models"]; ok && json.Unmarshal(given, &models) != nil {
+		return nil // the library says better what is wrong
+	}
+	is := func(text json.RawMessage) bool {
+		var entry modelEntry
+		if json.Unmarshal(text, &entry) != nil {
+			return false
+		}
+		entry.resolve()
+		return entry.provider == "host" && entry.key == m.Name
+	}
+	if m.Name != "" && !slices.ContainsFunc(models, is) {
+		declaration := m.declaration()
+		declaration["name"] = m.Name
+		text, err := json.Marshal(declaration)
+		if err != nil {
+			return err
+		}
+		list, err := json.Marshal(append(models, text))
+		if err != nil {
+			return err
+		}
+		c.document["models"] = list
+		m.Deadline = 0
+	}
+	return m.serve(c)
+}
+
+func (m Model) declaration() Object {
 	declaration := Object{"provider": "host"}
 	if m.Name != "" {
 		declaration["model"] = m.Name
@@ -101,12 +171,24 @@ func (m Model) addTo(c *composition) error {
 	if m.Deadline != 0 {
 		declaration["deadline_ms"] = milliseconds(m.Deadline)
 	}
-	c.funcs.model = m.Func
-	text, err := json.Marshal(declaration)
-	if _, ok := c.document["model"]; !ok {
-		c.document["model"] = text
+	return declaration
+}
+
+// serve keeps the function.
+func (m Model) serve(c *composition) error {
+	switch {
+	case m.Deadline != 0:
+		return wrongPart("the deadline of the Model %q stands where the model does, in the configuration", m.Name)
+	case m.Func == nil:
+		return nil
+	case m.Name == "" && c.funcs.model != nil, c.funcs.models[m.Name] != nil:
+		return wrongPart("there are two Models named %q", m.Name)
+	case m.Name == "":
+		c.funcs.model = m.Func
+	default:
+		put(&c.funcs.models, m.Name, m.Func)
 	}
-	return err
+	return nil
 }
 
 // Guardrail decides about the tool calls of an agent whose configuration asks the host: "guardrails" of a lead agent's with

@@ -51,10 +51,7 @@ func (m Middleware) addTo(c *composition) error {
 	add(entry, "after", m.After, m.After != "")
 	add(entry, "before", m.Before, m.Before != "")
 	if m.Func != nil {
-		if c.funcs.middlewares == nil {
-			c.funcs.middlewares = make(map[string]HostFunc)
-		}
-		c.funcs.middlewares[m.Name] = m.Func
+		put(&c.funcs.middlewares, m.Name, m.Func)
 	}
 	text, err := json.Marshal(entry)
 	if err != nil {

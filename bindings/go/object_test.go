@@ -17,11 +17,12 @@ func TestUseAfterClose(t *testing.T) {
 		agent := newAgent(t, rt, scripted(says("hi")))
 		thread := newThread(t, rt)
 		queue := newQueue(t, rt, nil)
+		subagents := must(rt.NewSubagents(nil))
 		run := must(agent.Start(ctx, thread, fawn.Ask("go")))
 		must(run.Wait(ctx))
 		on := must(agent.StartOn(ctx, queue, thread, fawn.Ask("go")))
 		must(on.Wait(ctx))
-		for _, object := range []interface{ Close() error }{run, on, queue, thread, agent, rt} {
+		for _, object := range []interface{ Close() error }{run, on, queue, thread, agent, subagents, rt} {
 			for range 2 {
 				if err := object.Close(); err != nil {
 					t.Errorf("closing %T: %v", object, err)
@@ -47,6 +48,10 @@ func TestUseAfterClose(t *testing.T) {
 			"agent.StartOn":      func() error { _, err := agent.StartOn(ctx, queue, thread, nil); return err },
 			"agent.Run":          func() error { _, err := agent.Run(ctx, thread, nil); return err },
 			"rt.NewAssembly":     func() error { _, err := rt.NewAssembly(nil); return err },
+			"rt.NewSubagents":    func() error { _, err := rt.NewSubagents(nil); return err },
+			"subagents.Start":    func() error { return subagents.Start() },
+			"subagents.Stop":     func() error { return subagents.Stop(ctx) },
+			"subagents.Stats":    func() error { _, err := subagents.Stats(); return err },
 			"rt.OpenThread":      func() error { _, err := rt.OpenThread(ctx, nil); return err },
 			"rt.NewQueue":        func() error { _, err := rt.NewQueue(nil); return err },
 			"rt.Submit":          func() error { _, err := rt.Submit(ctx, nil); return err },

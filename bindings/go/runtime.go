@@ -16,22 +16,54 @@ type Runtime struct {
 	object
 	driven bool // by whoever is inside a Take or a Wait: "workers" is 0
 	drive  sync.Once
+	funcs  funcs
+	scope  *scope // nil: not known
 }
 
 // NewRuntime makes a runtime (schema "runtime_config"). Nil keeps threads in memory and drives runs with two OS threads of
 // the library's own.
-func NewRuntime(config any) (*Runtime, error) {
+//
+// A [Model] is added to the document's "models" under its Name, or is the function of one that is there; it answers for every
+// assembly that comes to it, by whatever way: as its model, in place of another, for titles and summaries. A [Tool] is added to
+// the document's "tools", or is the function of one; lead agents have it.
+func NewRuntime(config any, host ...RuntimeHost) (*Runtime, error) {
 	text, err := encode(config)
 	if err != nil {
 		return nil, err
+	}
+	r := &Runtime{}
+	if len(host) > 0 {
+		if text, err = composeRuntime(text, host, &r.funcs); err != nil {
+			return nil, err
+		}
 	}
 	handle, status, object := cabi.RuntimeNew(text)
 	if status != cabi.OK {
 		return nil, failure(status, object)
 	}
-	r := &Runtime{driven: isDriven(handle)}
+	if r.scope = scopeOf(text); r.scope != nil {
+		if err := r.funcs.checkModels(r.scope.hostModels(r.scope.entries...)); err != nil {
+			cabi.RuntimeFree(handle)
+			return nil, err
+		}
+	}
+	r.driven = isDriven(handle)
 	r.keep("runtime", handle, caller(), cabi.RuntimeFree)
 	return r, nil
+}
+
+// composeRuntime adds what the host brings to the document of a runtime, and keeps the functions.
+func composeRuntime(text string, host []RuntimeHost, to *funcs) (string, error) {
+	c, err := newComposition(text, to, parts(host))
+	if c == nil || err != nil {
+		return text, err // no JSON object: the library says so better
+	}
+	for _, part := range host {
+		if err := part.addToRuntime(c); err != nil {
+			return "", err
+		}
+	}
+	return c.text()
 }
 
 // Submit does something that is rarely needed: {"op": "delete_thread", "thread_id": "..."}.

@@ -43,8 +43,8 @@ const WRITTEN = {
   },
 };
 
-/** Types that would hide one of the language's own. */
-const RENAMED = { error: 'ErrorObject', event: 'EventObject' };
+/** Types that would hide one of the language's own, or are called as a section of the configuration is. */
+const RENAMED = { error: 'ErrorObject', event: 'EventObject', subagents_config: 'SubagentsObjectConfig' };
 
 /** Keywords that say nothing about the type. */
 const SILENT = new Set([

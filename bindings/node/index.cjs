@@ -7,6 +7,7 @@ const { FawnEvent } = require('./lib/event.cjs');
 const { Queue } = require('./lib/queue.cjs');
 const { Run } = require('./lib/run.cjs');
 const { Runtime } = require('./lib/runtime.cjs');
+const { Subagents } = require('./lib/subagents.cjs');
 const { Thread } = require('./lib/thread.cjs');
 
-module.exports = { Runtime, Assembly, Thread, Queue, Run, FawnEvent, FawnError, ...require('./lib/meta.cjs') };
+module.exports = { Runtime, Subagents, Assembly, Thread, Queue, Run, FawnEvent, FawnError, ...require('./lib/meta.cjs') };

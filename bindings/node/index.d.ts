@@ -1,6 +1,7 @@
 // The types of fawn for Node.js. The payloads' own types are in types/payloads.d.ts, generated from include/schema.
 
 import type {
+  AppConfig,
   AssemblyConfig,
   AssemblyDescriptor,
   CallAnswer,
@@ -28,6 +29,9 @@ import type {
   RuntimeOp,
   RuntimeStats,
   ShutdownAnswer,
+  SubagentsAnswer,
+  SubagentsObjectConfig,
+  SubagentsStats,
   ThreadHistory,
   ThreadHistoryQuery,
   ThreadOpen,
@@ -56,7 +60,7 @@ export interface CallContext {
    */
   readonly emit: (part: unknown) => Promise<boolean>;
   readonly kind: string;
-  /** The tool, the model or the middleware. */
+  /** The tool, the model, the guardrail or the middleware; of a sandbox or a memory, what it is asked for. */
   readonly name: string;
   readonly callId: number;
   /** The model's id of a tool call. */
@@ -102,6 +106,50 @@ export type GuardrailFunction = (
  */
 export type MiddlewareFunction = (question: MiddlewareQuestion, context: CallContext) => MiddlewareVerdict | Promise<MiddlewareVerdict>;
 
+/** Which sandbox: that of a thread of a user's. */
+export interface SandboxOfThread {
+  user_id: string;
+  thread_id: string;
+}
+
+/** One that was acquired. */
+export interface AcquiredSandbox extends SandboxOfThread {
+  sandbox_id: string;
+}
+
+/**
+ * The host as a sandbox (`"sandbox": {"use": "host"}`): an object with these functions, which may be of a class. What one throws,
+ * or one that is missing, fails what needed it.
+ */
+export interface Sandbox {
+  /** Makes the sandbox of a thread, or finds it. */
+  acquire?(args: SandboxOfThread, context: CallContext): { sandbox_id: string } | Promise<{ sandbox_id: string }>;
+  /** A run has ended that was in it. */
+  release?(args: AcquiredSandbox, context: CallContext): null | void | Promise<null | void>;
+  /** The text of a file, or its bytes in UTF-8; null when there is no such file. */
+  read_file?(
+    args: AcquiredSandbox & { path: string },
+    context: CallContext,
+  ): { text: string | Uint8Array } | null | Promise<{ text: string | Uint8Array } | null>;
+  write_file?(args: AcquiredSandbox & { path: string; text: string }, context: CallContext): null | void | Promise<null | void>;
+}
+
+/** The host as a memory (`"memory": {"manager_class": "host"}`). */
+export interface Memory {
+  /** What a run said: take it in, and remember later. */
+  add(
+    args: {
+      user_id: string;
+      /** `null`: the agent without a record. */
+      agent_name: string | null;
+      thread_id: string;
+      trace_id: string | null;
+      messages: import('./types/payloads.js').Message[];
+    },
+    context: CallContext,
+  ): null | void | Promise<null | void>;
+}
+
 /** A middleware of a chain: by name, with settings, or one of the host with the function that decides. */
 export type Middleware =
   | string
@@ -117,6 +165,9 @@ export type Middleware =
 /** A tool with the function that runs it. */
 export type Tool = HostToolConfig & { execute?: ToolFunction };
 
+/** A tool that DeerFlow would load by its class, with settings of its own. */
+export type ClassTool = { name: string; group?: string | null; use: string; [setting: string]: unknown };
+
 /** A model and its fallbacks, with their functions. */
 type WithExecute<Model> = Model extends unknown
   ? Omit<Model, 'fallbacks'> & { fallbacks?: Array<string | WithExecute<ModelConfig>> } & (Model extends { provider: 'host' }
@@ -124,26 +175,55 @@ type WithExecute<Model> = Model extends unknown
         : unknown)
   : never;
 
-/** An assembly's configuration; functions of the host may stand beside what they answer. */
-export type AgentConfig = Omit<AssemblyConfig, 'tools' | 'model' | 'middleware' | 'extra_middleware'> & {
+/** The members of configurations that may have functions in them. */
+interface Hosted {
   model: string | WithExecute<ModelConfig>;
-  tools?: Tool[];
-  middleware?: Middleware[] | null;
-  extra_middleware?: Middleware[];
-};
+  models: WithExecute<NamedModel>[] | null;
+  middleware: Middleware[] | null;
+  extra_middleware: Middleware[];
+  app_config: HostAppConfig | null;
+  /** For subagents: the object whose capacity and limits they have, or its handle. */
+  subagent_runtime: Subagents | number | null;
+}
 
-/** A runtime's configuration; host models may have their functions. */
-export type HostRuntimeConfig = Omit<RuntimeConfig, 'models'> & { models?: WithExecute<NamedModel>[] | null };
+/** A configuration, each of its forms with functions where it may have some; its tools are `Tools`. */
+type WithFunctions<Config, Tools> = Config extends unknown
+  ? { [Member in keyof Config]: Member extends 'tools' ? Tools : Member extends keyof Hosted ? Hosted[Member] : Config[Member] }
+  : never;
 
-/** Functions of the host, apart from the configuration: for one that is text, or that names a model of the runtime. */
+type MembersOf<Union> = Union extends unknown ? keyof Union : never;
+/** A union whose forms have none of the members of the others, which an object literal could have otherwise. */
+type Apart<Union, All = Union> = Union extends unknown ? Union & { [Member in Exclude<MembersOf<All>, keyof Union>]?: never } : never;
+
+/**
+ * An assembly's configuration; functions of the host may stand beside what they answer. `factory` says which members there are:
+ * `custom` (the default) and `direct` have a `model`, `lead` and `lead_graph` take theirs from the configuration.
+ */
+export type AgentConfig = Apart<WithFunctions<AssemblyConfig, Tool[]>>;
+
+/** The configuration of an application; models and tools of the host may have their functions. */
+export type HostAppConfig = WithFunctions<AppConfig, Array<Tool | ClassTool> | null>;
+
+/** A runtime's configuration; models and tools of the host may have their functions. */
+export type HostRuntimeConfig = WithFunctions<RuntimeConfig, Array<Tool | ClassTool> | null>;
+
+/**
+ * Functions of the host, apart from the configuration: for one that is text, or that names a model or tools of the runtime. One
+ * that nothing in the configuration can ask is an error.
+ */
 export interface HostFunctions {
+  /** Run tools: the assembly's, or of a lead agent those of the configuration. */
   tools?: Record<string, ToolFunction>;
   /** Decide for the middlewares of the host. */
   middleware?: Record<string, MiddlewareFunction>;
-  /** Answers for the models of the host that have no function of their own. */
+  /** Answers for the models of the host that have no function of their own; of a lead agent, for those of the configuration. */
   model?: ModelFunction;
-  /** Decides about tool calls, where the configuration has a guardrail with `"use": "host"`. */
+  /** Decides about tool calls, where the configuration has a guardrail with `"use": "host"` that is on. */
   guardrail?: GuardrailFunction;
+  /** Is the sandbox, where the configuration has `"sandbox": {"use": "host"}`. */
+  sandbox?: Sandbox;
+  /** Is the memory, where the configuration has `"memory": {"manager_class": "host"}`. */
+  memory?: Memory;
 }
 
 export interface Waiting {
@@ -161,10 +241,13 @@ export class Runtime {
    */
   constructor(config?: HostRuntimeConfig | JsonText);
   /**
-   * Composes an agent. A function for a tool that it does not have, or for a model that is not the host's, is an error. A host
-   * model may be without one only where its calls are answered from a Queue.
+   * Composes an agent. Its functions answer its host calls, and those of the runtime's configuration where it has none of that
+   * name. A function for a tool that it does not have, for a model that is not the host's, or for anything else that the
+   * configuration cannot ask for is an error. A host model may be without one only where its calls are answered from a Queue.
    */
   assembly(config: AgentConfig | JsonText, functions?: HostFunctions): Assembly;
+  /** Makes an object by which assemblies share capacity and limits for their subagents. */
+  subagents(config?: SubagentsObjectConfig | JsonText): Subagents;
   /** Opens a thread, or begins one. With SQLite this reads the file, here and now. */
   thread(open?: ThreadOpen | JsonText): Thread;
   /** Makes a queue, for the events of several runs and of the runtime. A run alone needs none. */
@@ -189,6 +272,28 @@ export class Runtime {
   [Symbol.dispose](): void;
   /** Shuts down, waits for that, and frees. */
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * Capacity and limits for subagents, shared by all assemblies whose configuration has it as `subagent_runtime`. Made by
+ * Runtime.subagents. Assemblies without one share the capacity of the process.
+ */
+export class Subagents {
+  private constructor();
+  /** Starts what it owns besides its capacity: durable batches, of which this version has none. Subagents need no start. */
+  start(): SubagentsAnswer;
+  startText(): string;
+  /** Stops that, and resolves when it has stopped; `null`: the time was up. Subagents go on, and new ones begin. */
+  stop(options?: Waiting & { timeoutMs?: number }): Promise<SubagentsAnswer | null>;
+  stopText(options?: Waiting & { timeoutMs?: number }): Promise<string | null>;
+  /** How many subagents run and how many wait at this moment, and the limits of both. Works after a shutdown too. */
+  stats(): SubagentsStats;
+  statsText(): string;
+  /** Its handle, a number: so it may stand in a configuration that becomes JSON. */
+  toJSON(): number;
+  /** Lets go. Assemblies that name it keep it. */
+  close(): void;
+  [Symbol.dispose](): void;
 }
 
 /** An agent: a model, a prompt, tools and middleware, composed once. Made by Runtime.assembly. */
@@ -335,6 +440,7 @@ export function drawDescriptorText(descriptor: AssemblyDescriptor | JsonText): s
 
 declare const fawn: {
   Runtime: typeof Runtime;
+  Subagents: typeof Subagents;
   Assembly: typeof Assembly;
   Thread: typeof Thread;
   Queue: typeof Queue;

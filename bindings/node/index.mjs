@@ -3,6 +3,7 @@ import fawn from './index.cjs';
 
 export const {
   Runtime,
+  Subagents,
   Assembly,
   Thread,
   Queue,

@@ -1,5 +1,6 @@
 //! An assembly: model, system text, tools and middleware, composed once and never changed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::ports::model::DynModelProvider;
 use crate::ports::tool::{DynTool, ToolSpec};
 use crate::protocol::config::DEFAULT_RECURSION_LIMIT;
 use crate::protocol::error::{Error, ErrorCode};
-use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::message::{Fields, Kind, Message, ToolCall};
 use crate::protocol::trust::SystemText;
 use crate::state::channels::Channel;
 use crate::tools::arguments::{ArgumentCheck, ArgumentChecks, KnownTools};
@@ -240,6 +241,20 @@ impl Assembly {
     /// The channels that wrap hooks read.
     pub fn wrapped_reads(&self) -> &[Channel] {
         &self.wrapped_reads
+    }
+
+    /// The channels that wrap hooks and the called tools read.
+    pub fn call_reads(&self, calls: &[ToolCall]) -> Cow<'_, [Channel]> {
+        let mut reads = Cow::Borrowed(self.wrapped_reads());
+        for call in calls {
+            let wanted = self.tool(&call.name).map(|entry| entry.tool.reads());
+            for channel in wanted.into_iter().flatten() {
+                if !reads.contains(channel) {
+                    reads.to_mut().push(*channel);
+                }
+            }
+        }
+        reads
     }
 
     /// The middlewares that wrap tool calls, outermost first.

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use super::extras::{LAST, extras, insert_extras};
+use super::options::SubagentLimits;
 use crate::middleware::clarification::Clarification;
+use crate::middleware::subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use crate::middleware::{self, Middleware, guardrail_provider};
 use crate::protocol::assembly::{DirectConfig, Feature, Features, MiddlewareConfig};
 use crate::protocol::error::{Error, ErrorCode};
@@ -27,6 +29,8 @@ enum Switch {
     Feature(&'static str, fn(&Features) -> Option<&Feature>, Otherwise),
     /// On with either of the features that need it, unless an extra brings it.
     DurableContext,
+    /// The feature `subagent`; without settings of its own it makes way for an extra that is the limiter (RT-12).
+    SubagentLimit,
 }
 
 /// The chain of `direct`, outermost first (FA-4).
@@ -77,10 +81,7 @@ const DIRECT: &[(&str, Switch)] = &[
         "view_image",
         Switch::Feature("vision", |f| f.vision.as_ref(), Otherwise::Off),
     ),
-    (
-        "subagent_limit",
-        Switch::Feature("subagent", |f| f.subagent.as_ref(), Otherwise::Off),
-    ),
+    ("subagent_limit", Switch::SubagentLimit),
     (
         "loop_detection",
         Switch::Feature(
@@ -96,12 +97,16 @@ const DIRECT: &[(&str, Switch)] = &[
     (LAST, Switch::Always),
 ];
 
-/// Composes the chain of a direct agent.
+/// Composes the chain of a direct agent. `limits` are those of its subagents object, or of the process (RT-10); a limiter with
+/// settings of its own keeps these (RT-12).
 ///
 /// # Errors
 /// `Unsupported` for a feature that this version does not have, `Conflict` and `AssemblyInvalid` for extras that cannot be
 /// placed, and those of the middlewares' settings; each at the member at fault.
-pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
+pub fn chain(
+    config: &DirectConfig,
+    limits: SubagentLimits,
+) -> Result<Vec<Arc<dyn Middleware>>, Error> {
     if let Some(chain) = &config.middleware {
         return given(chain).map_err(|error| error.below("/middleware"));
     }
@@ -111,12 +116,22 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
         let at = |error: Error| match switch {
             Switch::Feature(feature, ..) => error.below(&format!("/features/{feature}")),
             Switch::PlanMode => error.below("/plan_mode"),
+            Switch::SubagentLimit => error.below("/features/subagent"),
             Switch::Always | Switch::DurableContext => error,
         };
         let (wanted, said) = match switch {
             Switch::Always => (true, None),
             Switch::PlanMode => (config.plan_mode, config.plan_mode.then_some(&Feature::On)),
             Switch::DurableContext => (needs_durable_context(config, &features, name), None),
+            Switch::SubagentLimit => match &features.subagent {
+                Some(Feature::On) => {
+                    if !is_extra(config, name) {
+                        chain.push(Arc::new(bound_limit(limits)));
+                    }
+                    continue;
+                }
+                own => (is_on(own), own.as_ref()),
+            },
             Switch::Feature(_, pick, otherwise) => match (pick(&features), otherwise) {
                 (None, Otherwise::On) => (true, None),
                 (None, _) | (Some(Feature::Off), _) => (false, None),
@@ -159,10 +174,27 @@ pub fn chain(config: &DirectConfig) -> Result<Vec<Arc<dyn Middleware>>, Error> {
 
 /// Whether a feature needs the middleware of this name, and no extra is it.
 fn needs_durable_context(config: &DirectConfig, features: &Features, name: &str) -> bool {
+    (is_on(&features.summarization) || is_on(&features.subagent)) && !is_extra(config, name)
+}
+
+fn is_on(feature: &Option<Feature>) -> bool {
+    feature.as_ref().is_some_and(|it| *it != Feature::Off)
+}
+
+/// Whether an extra is the middleware of this name.
+fn is_extra(config: &DirectConfig, name: &str) -> bool {
     let mut extras = config.extra_middleware.iter();
-    let is_on = |feature: &Option<Feature>| feature.as_ref().is_some_and(|it| *it != Feature::Off);
-    (is_on(&features.summarization) || is_on(&features.subagent))
-        && !extras.any(|extra| extra.middleware.name == name)
+    extras.any(|extra| extra.middleware.name == name)
+}
+
+/// The limiter that nobody gave settings (RT-10).
+fn bound_limit(limits: SubagentLimits) -> SubagentLimit {
+    let signed = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX);
+    SubagentLimit::new(SubagentLimitConfig {
+        max_concurrent: signed(limits.max_running),
+        max_total: signed(limits.max_total),
+        capacity: u32::try_from(limits.max_running).unwrap_or(u32::MAX),
+    })
 }
 
 /// The middlewares of a list, as they are named.

@@ -15,17 +15,19 @@ use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
 use super::extras::{extras, insert_extras};
 use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
+use super::subagent::files_of_tools;
 use super::subagent_scope::SubagentScope;
-use super::tool_list::{ConfiguredTool, SelfTool, ToolListInputs, available_tools};
+use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
 use crate::middleware::clarification::takes_the_name;
+use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
 use crate::middleware::summarization::SummaryModels;
 use crate::middleware::{self, ChainInputs, Middleware, OtherModel};
 use crate::ports::authorization::{Access, Principal};
+use crate::ports::delegate::Delegate;
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::memory_queue::MemoryQueue;
-use crate::ports::sandbox::Sandbox;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 use crate::prompt::{
@@ -45,7 +47,8 @@ use crate::skills::catalog::Catalog;
 use crate::skills::library::{SkillAccess, SkillLibrary};
 use crate::skills::scope::Scope;
 use crate::skills::validate::MAX_NAME_CHARS;
-use crate::tools::{BuiltinInputs, describe_skill};
+use crate::subagents::definition::{Registry, SubagentDefinition};
+use crate::tools::{BuiltinInputs, describe_skill, task};
 
 /// Name of the lead agent in descriptors (AD-7).
 const LEAD: &str = "lead-agent";
@@ -94,8 +97,14 @@ pub struct LeadInputs<'a> {
     pub memory_queue: Option<Arc<dyn MemoryQueue>>,
     /// The files of the user's threads, if they are kept on this machine.
     pub thread_files: Option<Arc<dyn ThreadFiles>>,
-    /// The sandboxes of the user's threads, if there are any.
-    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The sandboxes of the user's threads, if there are any; its subagents have the same.
+    pub sandbox: Option<Arc<RunSandboxes>>,
+    /// The turns at the files of the user's threads; its subagents have the same.
+    pub file_turns: FileTurns,
+    /// The subagents that there are, where the agent may delegate.
+    pub subagents: Option<&'a Registry>,
+    /// Who runs them; `None` where the agent has nobody to delegate to.
+    pub delegate: Option<Arc<dyn Delegate>>,
     /// Steps of a run as the request asks for them.
     pub recursion_limit: Option<u32>,
     /// What the operator says was built.
@@ -149,16 +158,14 @@ struct PolicyFacts {
 /// Makes a lead agent.
 ///
 /// # Errors
-/// Those of the tool list, of the chain and of what is to join it.
+/// Those of the tool list, of the chain and of what is to join it; `UnknownModel` at a model of a subagent that there is not,
+/// where the agent delegates.
 pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
     let LeadInputs { app, options, .. } = inputs;
     let bootstrap = options.selection.is_bootstrap;
     let agent = inputs.agent;
-    let own_skills = [BOOTSTRAP.to_owned()];
-    let allowed_skills: Option<&[String]> = match bootstrap {
-        true => Some(&own_skills),
-        false => agent.and_then(|agent| agent.skills.as_deref()),
-    };
+    let allowed_skills = allowed_skills(options, agent);
+    let allowed_skills = allowed_skills.as_deref();
     let scope = Scope::of(allowed_skills);
     let skills: Vec<Arc<Skill>> = inputs.catalog.enabled(&scope).cloned().collect();
     let deferred_skills = app.skills.deferred_discovery && !skills.is_empty();
@@ -168,19 +175,15 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         configured: inputs.configured,
         groups: agent.and_then(|agent| agent.tool_groups.as_deref()),
         host_bash: app.sandbox.allow_host_bash,
-        builtins: BuiltinInputs {
-            // Where a sandbox has its own files, those here are not the ones that tools work on.
-            thread_files: inputs.thread_files.clone().filter(|_| {
-                inputs
-                    .sandbox
-                    .as_ref()
-                    .is_none_or(|it| it.has_host_mounts())
-            }),
+        builtins: Some(BuiltinInputs {
+            thread_files: files_of_tools(&inputs.thread_files, &inputs.sandbox),
             vision: inputs.model.supports_vision,
-        },
+            delegate: inputs.delegate,
+        }),
         self_tool: inputs.self_tool,
         webhook: options.is_webhook(),
         non_interactive: options.withholds_clarification(),
+        names: NameFilter::default(),
         late: late.into_iter().collect(),
         access: inputs.access,
         deferral: app.tool_search.enabled,
@@ -193,10 +196,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         None => Arc::new([]),
     };
     let scope_of_subagents = SubagentScope::of(agent);
-    let subagents = match options.subagent_enabled {
-        true => subagents(app),
-        false => Vec::new(),
-    };
+    let nobody = Registry::default();
+    let subagents = inputs.subagents.unwrap_or(&nobody);
 
     let prompt = render(&RenderFacts {
         app,
@@ -208,7 +209,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         deferred_skills,
         tools: &list.bound,
         deferred: &deferred,
-        subagents: &subagents,
+        subagents,
         scope: &scope_of_subagents,
     });
 
@@ -229,13 +230,16 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         memory: inputs.memory,
         memory_queue: inputs.memory_queue,
         thread_files: inputs.thread_files,
-        sandbox: inputs.sandbox.map(|port| Arc::new(RunSandboxes::new(port))),
+        sandbox: inputs.sandbox,
+        file_turns: inputs.file_turns,
+        token_budget: None,
         vision: inputs.model.supports_vision,
         summary_models: inputs.summary_models,
         subagent_limits: options.subagent_enabled.then(|| SubagentLimitConfig {
             max_concurrent: signed(options.max_concurrent_subagents),
             max_total: signed(options.max_total_subagents),
-            capacity: bounded(app.subagent_runtime.max_running),
+            // What can run at once has narrowed the number already: one number for the limit, the prompt and the descriptor (U1).
+            capacity: bounded(options.max_concurrent_subagents),
         }),
         title_model: inputs.title_model,
         skills: Some(SkillAccess {
@@ -278,8 +282,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         },
         allowed_subagents: scope_of_subagents.names().map(<[String]>::to_vec),
         subagents: subagents
-            .into_iter()
-            .map(|(entry, limits)| (entry_name(&entry).to_owned(), limits))
+            .iter()
+            .map(|definition| (definition.name.clone(), definition.limits()))
             .collect(),
         recursion_limit: inputs.recursion_limit,
         build: inputs.build,
@@ -292,6 +296,14 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         facts,
         warnings,
     })
+}
+
+/// The skills that a lead agent may find and activate, and its subagents at most; `None` for all.
+pub fn allowed_skills(options: &LeadOptions, agent: Option<&AgentRecord>) -> Option<Vec<String>> {
+    match options.selection.is_bootstrap {
+        true => Some(vec![BOOTSTRAP.to_owned()]),
+        false => agent.and_then(|agent| agent.skills.clone()),
+    }
 }
 
 impl LeadFacts {
@@ -383,7 +395,7 @@ struct RenderFacts<'a> {
     deferred_skills: bool,
     tools: &'a [Arc<dyn DynTool>],
     deferred: &'a [String],
-    subagents: &'a [(SubagentEntry, RuntimeLimits)],
+    subagents: &'a Registry,
     scope: &'a SubagentScope,
 }
 
@@ -412,19 +424,11 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let in_scope: Vec<SubagentEntry> = facts
         .subagents
         .iter()
-        .map(|(entry, _)| entry)
-        .filter(|entry| facts.scope.allows(entry_name(entry)))
-        .cloned()
+        .filter(|definition| facts.scope.allows(&definition.name))
+        .map(SubagentDefinition::entry)
         .collect();
-    let mounts: Vec<Mount> = app
-        .sandbox
-        .mounts
-        .iter()
-        .map(|mount| Mount {
-            container_path: OperatorText::from_operator_directory(mount.container_path.as_str()),
-            read_only: mount.read_only,
-        })
-        .collect();
+    let mounts = mounts(app);
+    let may_delegate = options.subagent_enabled && bound_tools.contains(task::NAME);
     prompt::render(&PromptInputs {
         agent_name: match bootstrap {
             true => None,
@@ -453,7 +457,8 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
         memory_tools: false,
         deferred_tools: &deferred,
         routing_hints: &hints,
-        delegation: options.subagent_enabled.then(|| Delegation {
+        // Of a tool that is not the user's to use, nothing is said.
+        delegation: may_delegate.then(|| Delegation {
             max_per_response: bounded(options.max_concurrent_subagents),
             max_per_run: bounded(options.max_total_subagents),
             subagents: &in_scope,
@@ -465,6 +470,16 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     })
 }
 
+/// The folders of the sandbox besides the standard ones.
+pub(super) fn mounts(app: &AppConfig) -> Vec<Mount> {
+    let mounts = app.sandbox.mounts.iter();
+    let mounts = mounts.map(|mount| Mount {
+        container_path: OperatorText::from_operator_directory(mount.container_path.as_str()),
+        read_only: mount.read_only,
+    });
+    mounts.collect()
+}
+
 fn signed(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -472,57 +487,4 @@ fn signed(limit: u64) -> i64 {
 /// Limits are at most 64.
 fn bounded(limit: u64) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
-}
-
-/// Turns of the built-in subagents (SUB-10).
-const GENERAL_PURPOSE_TURNS: u64 = 150;
-const BASH_TURNS: u64 = 60;
-
-/// The subagents that there are, with their limits: built-in ones, then those of the configuration (SUB-6 to SUB-12).
-fn subagents(app: &AppConfig) -> Vec<(SubagentEntry, RuntimeLimits)> {
-    let section = &app.subagents;
-    let limits = |name: &str, turns: u64, timeout: u64| {
-        let own = section.agents.get(name);
-        RuntimeLimits {
-            max_turns: own.and_then(|own| own.max_turns).unwrap_or(turns),
-            timeout_seconds: own.and_then(|own| own.timeout_seconds).unwrap_or(timeout),
-        }
-    };
-    // Globals count for the built-in ones only.
-    let builtin = |name: &str, turns: u64| {
-        limits(
-            name,
-            section.max_turns.unwrap_or(turns),
-            section.timeout_seconds,
-        )
-    };
-    let mut found = vec![(
-        SubagentEntry::GeneralPurpose,
-        builtin("general-purpose", GENERAL_PURPOSE_TURNS),
-    )];
-    if app.sandbox.allow_host_bash {
-        found.push((SubagentEntry::Bash, builtin("bash", BASH_TURNS)));
-    }
-    for (name, custom) in &section.custom_agents {
-        if name == "general-purpose" || name == "bash" {
-            continue;
-        }
-        let entry = SubagentEntry::Custom {
-            name: SourcedText::Operator(OperatorText::from_operator_directory(name.as_str())),
-            description: SourcedText::Operator(custom.description.clone()),
-        };
-        found.push((
-            entry,
-            limits(name, custom.max_turns, custom.timeout_seconds),
-        ));
-    }
-    found
-}
-
-fn entry_name(entry: &SubagentEntry) -> &str {
-    match entry {
-        SubagentEntry::GeneralPurpose => "general-purpose",
-        SubagentEntry::Bash => "bash",
-        SubagentEntry::Custom { name, .. } => name.expose(),
-    }
 }

@@ -370,7 +370,8 @@ impl RunMachine {
                 }
                 self.count_step()?;
                 let view = state.view(&self.overlay);
-                open.reads = ChannelReads::with_messages(&view, self.assembly.wrapped_reads());
+                let channels = self.assembly.call_reads(&open.calls);
+                open.reads = ChannelReads::with_messages(&view, &channels);
                 self.phase = Phase::AwaitTools(open.calls.clone());
                 Ok(Some(Step::CallTools(open)))
             }

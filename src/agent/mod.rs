@@ -16,6 +16,7 @@ pub mod options;
 pub mod sections;
 pub mod selection;
 pub mod step;
+pub mod subagent;
 pub mod subagent_scope;
 pub mod tool_list;
 

@@ -47,6 +47,25 @@ impl InteractionMode {
     }
 }
 
+/// Limits of delegation before a request narrows them: those of a subagents object, or of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubagentLimits {
+    /// How many subagents can run at once, 1 to 64; also the most `task` calls of one reply (RT-39).
+    pub max_running: u64,
+    /// Most `task` calls of one run unless the request says otherwise, 1 to 50 (RT-40).
+    pub max_total: u64,
+}
+
+impl SubagentLimits {
+    /// Those of a configuration, for assemblies without a subagents object.
+    pub fn of(app: &AppConfig) -> Self {
+        SubagentLimits {
+            max_running: app.subagent_runtime.max_running,
+            max_total: app.subagents.max_total_per_run,
+        }
+    }
+}
+
 /// What a run of a lead agent is asked to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeadOptions {
@@ -86,7 +105,8 @@ pub struct LeadOptions {
 
 impl LeadOptions {
     /// Reads the options of a request. `agent` is the record of the custom agent, none for the lead agent itself and for
-    /// bootstrap. Members that are not known here are somebody else's and are not looked at.
+    /// bootstrap. Members that are not known here are somebody else's and are not looked at. `limits` are what delegation is
+    /// limited to at most, and where the request asks for nothing.
     ///
     /// Where the reference cannot take null, null counts as absent.
     ///
@@ -95,7 +115,7 @@ impl LeadOptions {
     pub fn resolve(
         sections: Sections<'_>,
         selection: AgentSelection,
-        app: &AppConfig,
+        limits: SubagentLimits,
         agent: Option<&AgentRecord>,
     ) -> Result<(LeadOptions, Warnings), Error> {
         let mut warnings = Warnings::new();
@@ -142,13 +162,12 @@ impl LeadOptions {
             plan_mode: plan_mode.map_or(Value::Bool(false), |member| member.value.clone()),
             subagent_enabled: sections.is_set("subagent_enabled") && may_delegate,
             max_concurrent_subagents: {
-                let capacity = app.subagent_runtime.max_running;
-                let most = capacity.clamp(1, MAX_RUNNING_SUBAGENTS);
-                sections.bounded("max_concurrent_subagents", capacity, most)?
+                let most = limits.max_running.clamp(1, MAX_RUNNING_SUBAGENTS);
+                sections.bounded("max_concurrent_subagents", limits.max_running, most)?
             },
             max_total_subagents: sections.bounded(
                 "max_total_subagents",
-                app.subagents.max_total_per_run,
+                limits.max_total,
                 MAX_TOTAL_SUBAGENTS,
             )?,
             interaction_mode: match interaction_mode(sections)? {

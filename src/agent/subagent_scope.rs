@@ -50,32 +50,6 @@ impl SubagentScope {
         known.into_iter().filter(|name| self.allows(name)).collect()
     }
 
-    /// Checks the subagent that a `task` call asks for. `known` are all there are.
-    ///
-    /// # Errors
-    /// A text for the model, which names those that it may ask for. One outside the scope reads like one that there is not:
-    /// the model learns nothing of what it may not use.
-    pub fn check<'n>(
-        &self,
-        requested: &str,
-        known: impl IntoIterator<Item = &'n str>,
-    ) -> Result<(), String> {
-        let usable = self.filter(known);
-        if usable.contains(&requested) {
-            return Ok(());
-        }
-        let shown: String = requested.chars().take(80).collect();
-        Err(match usable.is_empty() {
-            true => {
-                "there is no subagent that you may delegate to; do the work yourself".to_owned()
-            }
-            false => format!(
-                "there is no subagent {shown:?}; you may delegate to {}",
-                usable.join(", ")
-            ),
-        })
-    }
-
     /// Whether a run delegates: asked for, and not denied. The answer is written back to `configurable`, and to `context` if that
     /// is an object, so that tools, prompt and limiter, which read them again, agree (RC-4).
     ///
@@ -126,22 +100,6 @@ mod tests {
         assert_eq!(scope(json!([])), SubagentScope::Denied);
         assert_eq!(scope(json!([])).filter(known), Vec::<&str>::new());
         assert_eq!(scope(json!([])).names(), Some(&[][..]));
-    }
-
-    #[test]
-    fn ca11_a_task_for_a_subagent_out_of_scope_is_refused_as_one_that_is_not_there() {
-        let known = ["general-purpose", "bash"];
-        let some = scope(json!(["bash", "gone"]));
-        assert_eq!(some.check("bash", known), Ok(()));
-        let refused = some
-            .check("general-purpose", known)
-            .expect_err("out of scope");
-        let absent = some.check("nobody", known).expect_err("not there");
-        assert_eq!(refused.replace("general-purpose", "nobody"), absent);
-        assert!(refused.ends_with("delegate to bash"), "{refused}");
-        assert!(some.check("gone", known).is_err());
-        assert!(scope(json!([])).check("bash", known).is_err());
-        assert_eq!(SubagentScope::All.check("bash", known), Ok(()));
     }
 
     #[test]

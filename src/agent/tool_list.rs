@@ -37,6 +37,25 @@ pub enum SelfTool {
     Update(Arc<dyn DynTool>),
 }
 
+/// Which tools an agent may have by their names, whatever else there is. By default all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NameFilter<'a> {
+    /// These alone; `None` for all.
+    pub only: Option<&'a [String]>,
+    /// None of these, even if they are among the others.
+    pub without: &'a [&'a str],
+}
+
+impl NameFilter<'_> {
+    /// Whether the tool of this name may be there.
+    pub fn allows(&self, name: &str) -> bool {
+        let is_listed = self
+            .only
+            .is_none_or(|only| only.iter().any(|one| one == name));
+        is_listed && !self.without.contains(&name)
+    }
+}
+
 /// What the list is made of.
 pub struct ToolListInputs<'a> {
     /// Configured tools, in order.
@@ -46,14 +65,16 @@ pub struct ToolListInputs<'a> {
     pub groups: Option<&'a [String]>,
     /// Whether tools that run commands on the host's machine may be there.
     pub host_bash: bool,
-    /// What decides about built-in tools.
-    pub builtins: BuiltinInputs,
+    /// What decides about built-in tools; `None` for an agent that has none but those among `configured`.
+    pub builtins: Option<BuiltinInputs>,
     /// The tool by which the agent changes itself.
     pub self_tool: SelfTool,
     /// Whether the request comes from a webhook.
     pub webhook: bool,
     /// Whether nobody is there to answer questions (TL-6).
     pub non_interactive: bool,
+    /// Which of these tools the agent may have by their names (SUB-15). Late tools and `tool_search` are not asked about.
+    pub names: NameFilter<'a>,
     /// Tools that are authorised with the others and bound after them: `describe_skill`, those of memory (TL-7).
     pub late: Vec<Arc<dyn DynTool>>,
     /// Whom to ask which tools the user may have; `None` when authorization is off.
@@ -87,7 +108,7 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
     for tool in configured(&inputs) {
         candidates.add(tool, &mut warnings);
     }
-    for tool in builtins(&inputs.builtins) {
+    for tool in inputs.builtins.iter().flat_map(builtins) {
         candidates.add(tool, &mut warnings);
     }
     for tool in remote(&inputs) {
@@ -103,8 +124,9 @@ pub fn available_tools(inputs: ToolListInputs<'_>) -> Result<(ToolList, Warnings
         SelfTool::Update(_) | SelfTool::None => {}
     }
     if inputs.non_interactive {
-        candidates.remove(ask_clarification::NAME);
+        candidates.retain(|name| name != ask_clarification::NAME);
     }
+    candidates.retain(|name| inputs.names.allows(name));
     let early = candidates.tools.len();
     for tool in inputs.late {
         candidates.add(tool, &mut warnings);
@@ -178,9 +200,9 @@ impl Candidates {
         }
     }
 
-    fn remove(&mut self, name: &str) {
-        self.tools.retain(|tool| tool.spec().name != name);
-        self.names.remove(name);
+    fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.tools.retain(|tool| is_kept(&tool.spec().name));
+        self.names.retain(|name| is_kept(name));
     }
 }
 
@@ -244,10 +266,11 @@ mod tests {
             configured,
             groups: None,
             host_bash: false,
-            builtins: BuiltinInputs::default(),
+            builtins: Some(BuiltinInputs::default()),
             self_tool: SelfTool::None,
             webhook: false,
             non_interactive: false,
+            names: NameFilter::default(),
             late: Vec::new(),
             access: None,
             deferral: false,
@@ -420,6 +443,56 @@ mod tests {
             ..inputs(&tools)
         };
         assert_eq!(made(quiet).0, ["a", "present_files"]);
+    }
+
+    #[test]
+    fn sub_15_the_allow_list_comes_first_then_the_deny_list_and_an_empty_one_is_not_an_absent_one()
+    {
+        let tools = [
+            grouped("web", host("w")),
+            grouped("", host("a")),
+            grouped("", mcp("m")),
+        ];
+        let with = |only: Option<&[String]>, without: &[&str]| {
+            let names = NameFilter { only, without };
+            let inputs = ToolListInputs {
+                names,
+                late: vec![host("describe_skill")],
+                deferral: true,
+                ..inputs(&tools)
+            };
+            made(inputs).0
+        };
+        let listed = ["m", "a", "present_files", "gone"].map(str::to_owned);
+        assert_eq!(
+            with(Some(&listed), &["present_files", "nobody"]),
+            ["a", "m", "tool_search", "describe_skill"],
+            "the order is the list's own, and the search is asked of nobody (SUB-16)"
+        );
+        assert_eq!(with(Some(&[]), &[]), ["describe_skill"]);
+        let denied = ["tool_search", "describe_skill", "w"];
+        assert_eq!(
+            with(None, &denied),
+            [
+                "a",
+                BUILTINS[0],
+                BUILTINS[1],
+                "m",
+                "tool_search",
+                "describe_skill"
+            ]
+        );
+        // A tool that is denied leaves its name to a late one, and to the search.
+        let taken = [grouped("", host("describe_skill")), grouped("", mcp("m"))];
+        let inputs = ToolListInputs {
+            names: NameFilter {
+                only: None,
+                without: &["describe_skill"],
+            },
+            late: vec![host("describe_skill")],
+            ..inputs(&taken)
+        };
+        assert_eq!(made(inputs).0[3..], ["describe_skill"]);
     }
 
     #[test]

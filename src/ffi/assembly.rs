@@ -6,7 +6,7 @@ use super::bytes::{self, Out, fawn_buf};
 use super::guard;
 use super::handle::{self, Held};
 use super::runtime::fawn_runtime;
-use crate::runtime::{Answer, Assembly, Runtime};
+use crate::runtime::{Answer, Assembly, Runtime, Subagents};
 
 /// An assembly: a model, a prompt, tools and middleware, composed once and not changed any more. 0 is none.
 ///
@@ -16,11 +16,12 @@ pub type fawn_assembly = u64;
 
 /// Composes an assembly.
 ///
-/// `json`, `len`: what it is made of (schema "assembly_config").
+/// `json`, `len`: what it is made of (schema "assembly_config"). A fawn_subagents is named by its handle, a number:
+/// "subagent_runtime".
 /// `out`: the handle, which you free with fawn_assembly_free; 0 on failure. `err`: the error object on failure.
 ///
-/// Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;
-/// FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
+/// Errors: FAWN_ERR_HANDLE, also for a fawn_subagents that was freed or is of another runtime; FAWN_ERR_CLOSED;
+/// FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors; FAWN_ERR_UNKNOWN_MODEL, FAWN_ERR_UNKNOWN_AGENT, FAWN_ERR_NOT_AUTHORIZED, FAWN_ERR_ASSEMBLY_INVALID, FAWN_ERR_STORE. May
 /// read files: skills, and the record of a custom agent.
 #[unsafe(no_mangle)]
 #[must_use]
@@ -40,7 +41,8 @@ pub unsafe extern "C" fn fawn_assembly_new(
         let object = handle::find::<Runtime>(runtime)?;
         // SAFETY: `json` is NULL or readable for `len`, by the contract of the header.
         let json = unsafe { bytes::text("json", json, len) }?;
-        Ok(Held::new(object.new_assembly(json)?, runtime))
+        let find = |handle| handle::find::<Subagents>(handle).map(|found| (*found).clone());
+        Ok(Held::new(object.new_assembly_with(json, &find)?, runtime))
     })
 }
 

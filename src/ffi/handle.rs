@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use super::shard;
 use super::slots::{Key, Slots};
 use crate::protocol::error::{Error, ErrorCode};
-use crate::runtime::{Assembly, Run, Runtime, Thread};
+use crate::runtime::{Assembly, Run, Runtime, Subagents, Thread};
 
 const SLOT_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 24;
@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Queue = 4,
     /// `fawn_run`
     Run = 5,
-    /// Reserved for `fawn_subagents`.
+    /// `fawn_subagents`
     Subagents = 6,
 }
 
@@ -86,6 +86,7 @@ objects! {
     Thread: Thread;
     Queue: super::queue::Queue;
     Run: Run;
+    Subagents: Subagents;
 }
 
 /// An object and the handle of the runtime it was made with (0 for a runtime itself).
@@ -149,6 +150,7 @@ fn split(kind: Kind, handle: u64) -> Result<Parts, Error> {
     if named != kind as u64 {
         let what = match Kind::ALL.iter().find(|known| **known as u64 == named) {
             _ if handle == 0 => "0, which is none".to_owned(),
+            Some(Kind::Subagents) => "one of a subagents object".to_owned(),
             Some(other) => format!("one of a {}", other.name()),
             None => "no handle of this library".to_owned(),
         };
@@ -254,6 +256,7 @@ pub(super) fn living(runtime: Option<u64>) -> String {
     list::<Thread>(&mut all);
     list::<super::queue::Queue>(&mut all);
     list::<Run>(&mut all);
+    list::<Subagents>(&mut all);
     let entries = all
         .iter()
         .filter(|(handle, _, of)| runtime.is_none_or(|one| one == *handle || one == *of));

@@ -35,6 +35,8 @@ pub mod descriptor;
 
 pub mod runtime;
 
+pub mod subagents;
+
 pub mod assembly;
 
 pub mod thread;

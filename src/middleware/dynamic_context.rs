@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::message_marks::{HIDDEN, REMINDER, SUMMARY, is_reminder};
-use super::remembered::Remembered;
+use super::remembered::{Remembered, thread_key};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, RunFacts};
 use crate::ports::memory_policy::MemoryAccess;
 use crate::protocol::error::Error;
@@ -100,7 +100,7 @@ impl DynamicContext {
 
     fn before_agent(&self, state: View<'_>, run: &RunFacts) -> Result<HookOutput, Error> {
         let today = local_date(run.started_at, self.config.utc_offset_minutes);
-        let seen = self.seen.get(&run.thread_id);
+        let seen = self.seen.get(thread_key(run));
         let found = look(state, seen.as_ref(), self.access.is_none());
         let mut messages = found.memories;
         if found.date.as_deref() != Some(&today)
@@ -117,11 +117,11 @@ impl DynamicContext {
             let reminder = found.reminder;
             let upto = state.len();
             self.seen
-                .set(run.thread_id.clone(), Seen { upto, reminder });
+                .set(thread_key(run).clone(), Seen { upto, reminder });
             return Ok(HookOutput::Continue);
         }
         // What this writes is looked at by the next run.
-        self.seen.forget(&run.thread_id);
+        self.seen.forget(thread_key(run));
         match messages.is_empty() {
             true => Ok(HookOutput::Continue),
             false => Ok(HookOutput::Update(StateUpdate::messages(messages))),
@@ -190,7 +190,7 @@ pub fn original_id(id: &str) -> &str {
 }
 
 /// The date of a moment, such as `2026-05-08, Friday`.
-fn local_date(at: Timestamp, utc_offset_minutes: i32) -> String {
+pub(super) fn local_date(at: Timestamp, utc_offset_minutes: i32) -> String {
     const DAY: i64 = 86_400_000_000;
     let local = Timestamp(at.0.saturating_add(i64::from(utc_offset_minutes) * 60_000_000));
     let text = local.to_string();
@@ -281,25 +281,33 @@ fn is_target(message: &Message) -> bool {
 
 /// What takes the place of the message `target` (MW-DYN-4): the date under its id, memory, and the message itself.
 fn inject(id: &str, target: &Message, date: &str, memory: Option<String>) -> Vec<Message> {
-    let marked = |kind, content: String, id: String| {
-        let mut fields = Fields::new(kind, content);
-        fields.id = Some(id);
-        for mark in [HIDDEN, REMINDER] {
-            fields.additional_kwargs.insert(mark.into(), true.into());
-        }
-        fields
-    };
-    let reminder =
-        format!("<system-reminder>\n<current_date>{date}</current_date>\n</system-reminder>");
-    let mut reminder = marked(Kind::System, reminder, id.to_owned());
-    reminder
-        .additional_kwargs
-        .insert(REMINDER_DATE.into(), date.into());
-    let memory = memory.map(|text| marked(Kind::Human, text, format!("{id}{MEMORY_SUFFIX}")));
-    let mut messages = vec![Message::new(reminder)];
-    messages.extend(memory.map(Message::new));
+    let mut messages = vec![date_reminder(date, Some(id))];
+    messages.extend(memory.map(|text| {
+        let mut fields = marked(Kind::Human, text);
+        fields.id = Some(format!("{id}{MEMORY_SUFFIX}"));
+        Message::new(fields)
+    }));
     messages.push(target.with_id(&format!("{id}{USER_SUFFIX}")));
     messages
+}
+
+/// The system message that tells a date, which is the framework's own text.
+pub(super) fn date_reminder(date: &str, id: Option<&str>) -> Message {
+    let text =
+        format!("<system-reminder>\n<current_date>{date}</current_date>\n</system-reminder>");
+    let mut fields = marked(Kind::System, text);
+    fields.id = id.map(str::to_owned);
+    let kwargs = &mut fields.additional_kwargs;
+    kwargs.insert(REMINDER_DATE.into(), date.into());
+    Message::new(fields)
+}
+
+fn marked(kind: Kind, content: String) -> Fields {
+    let mut fields = Fields::new(kind, content);
+    for mark in [HIDDEN, REMINDER] {
+        fields.additional_kwargs.insert(mark.into(), true.into());
+    }
+    fields
 }
 
 #[cfg(test)]

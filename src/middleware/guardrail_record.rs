@@ -7,7 +7,6 @@ use super::reply::members;
 use crate::ports::signals::AuditRecord;
 use crate::ports::tool::ToolInvocation;
 use crate::protocol::guardrail::GuardrailDecision;
-use crate::state::python::truthy_member;
 
 /// Longest reason in a record, and to a model, in characters (MW-GRD-3).
 pub(super) const MAX_REASON_CHARS: usize = 500;
@@ -92,9 +91,10 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a subagent makes a call.
+/// Whether a subagent makes a call (SUB-20). What the context of a request says of it is not asked: a policy may let
+/// subagents do more or less than their agents.
 pub(super) fn is_of_subagent(invocation: &ToolInvocation) -> bool {
-    truthy_member(&invocation.run.facts.context, "is_subagent").is_some()
+    invocation.run.facts.subagent.is_some()
 }
 
 /// The first code and message of a denial, for the model.

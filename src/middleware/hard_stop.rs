@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
+use super::remembered::execution_key;
 use super::reply::{append_below, with_calls};
 use super::{HookOutput, RunFacts};
 use crate::protocol::message::Message;
@@ -26,14 +27,14 @@ impl HardStop {
 
     /// Ends a run with its newest reply: without calls, and with `text` below what it says.
     pub(super) fn end(&self, run: &RunFacts, reply: &Message, text: &str) -> HookOutput {
-        self.ended().insert(run.run_id.clone(), ());
+        self.ended().insert(execution_key(run).clone(), ());
         run.signals.stop(self.reason);
         let content = append_below(&reply.fields().content, text);
         let last = Message::new(with_calls(reply, Vec::new(), Some(content)));
         HookOutput::Update(StateUpdate::messages(vec![last]))
     }
 
-    /// Whether this ended a run; says so once.
+    /// Whether this ended a run, or an execution of a subagent; says so once.
     pub(super) fn consume(&self, run_id: &str) -> Option<StopReason> {
         self.ended().remove(run_id).map(|()| self.reason)
     }

@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 use super::bounded::BoundedMap;
 use super::call_set::call_set_hash;
 use super::hard_stop::HardStop;
-use super::remembered::{RunKey, id_or_default};
+use super::remembered::{RunKey, execution_key, id_or_default, thread_key};
 use super::reply::{last_reply, members, quoted_name};
 use super::request::{note, run_with_note};
-use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
+use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel, RunFacts};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::app_config::{Feature, LoopDetectionConfig};
@@ -193,7 +193,8 @@ impl LoopDetection {
         }
     }
 
-    /// Whether this ended the run; says so once. It can be asked after the run is over (MW-LOOP-7, SUB-60).
+    /// Whether this ended the run; says so once. It can be asked after the run is over (MW-LOOP-7, SUB-60). That of a subagent
+    /// goes by the id of its execution.
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
         self.stop.consume(run_id)
     }
@@ -223,7 +224,7 @@ impl LoopDetection {
         }
         let hash = call_set_hash(calls);
         let verdict = {
-            let key = key(&context.run.thread_id, &context.run.run_id);
+            let key = key(context.run);
             let mut runs = self.runs();
             runs.refresh(&key);
             let track = runs.get_or_insert_with(key, Track::default);
@@ -241,8 +242,8 @@ impl LoopDetection {
 }
 
 /// What a run is remembered under (MW-LOOP-9).
-fn key(thread: &Arc<str>, run: &Arc<str>) -> RunKey {
-    (id_or_default(thread), run.clone())
+fn key(run: &RunFacts) -> RunKey {
+    (id_or_default(thread_key(run)), execution_key(run).clone())
 }
 
 impl Middleware for LoopDetection {
@@ -282,7 +283,7 @@ impl Middleware for LoopDetection {
         if !self.config.is_enabled() {
             return Ok(HookOutput::Continue);
         }
-        let (thread, run) = key(&context.run.thread_id, &context.run.run_id);
+        let (thread, run) = key(context.run);
         match hook {
             Hook::AfterModel => return Ok(self.after_model(context)),
             Hook::BeforeAgent => {
@@ -293,7 +294,11 @@ impl Middleware for LoopDetection {
                 }
             }
             Hook::AfterAgent => {
-                if let Some(track) = self.runs().get_mut(&(thread, run)) {
+                let mut runs = self.runs();
+                let key = (thread, run);
+                if context.run.subagent.is_some() {
+                    runs.remove(&key);
+                } else if let Some(track) = runs.get_mut(&key) {
                     track.pending.clear();
                 }
             }
@@ -307,7 +312,7 @@ impl Middleware for LoopDetection {
         request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let key = key(&request.run.thread_id, &request.run.run_id);
+        let key = key(&request.run.facts);
         let pending = match self.runs().get_mut(&key) {
             Some(track) => std::mem::take(&mut track.pending),
             None => Vec::new(),
@@ -329,7 +334,7 @@ impl Middleware for LoopDetection {
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::reply;
-    use crate::middleware::stage::{Answers, Stage, heard, run_as};
+    use crate::middleware::stage::{Answers, Stage, execution, heard, run_as};
     use crate::protocol::app_config::ToolFrequencyConfig;
 
     fn guard(change: impl FnOnce(&mut LoopDetectionConfig)) -> LoopDetection {
@@ -348,14 +353,17 @@ mod tests {
     }
 
     fn feed_run(guard: &LoopDetection, calls: Value, run: &str) -> &'static str {
-        let facts = run_as("t", run);
+        feed_as(guard, calls, &run_as("t", run))
+    }
+
+    fn feed_as(guard: &LoopDetection, calls: Value, facts: &RunFacts) -> &'static str {
         let mut stage = Stage::new(vec![reply(json!({"tool_calls": calls}))]);
-        if stage.after_model(guard, &facts).is_some() {
+        if stage.after_model(guard, facts).is_some() {
             assert!(stage.last().text().contains("[FORCED STOP]"));
             assert_eq!(facts.signals.stop_reason(), Some(StopReason::LoopCapped));
             return "HARD";
         }
-        let words = heard(guard, vec![], &facts, Answers::Yes);
+        let words = heard(guard, vec![], facts, Answers::Yes);
         if words.is_empty() { "." } else { "warn" }
     }
 
@@ -402,6 +410,35 @@ mod tests {
         let writes =
             (0..6).map(|n| json!([call("write_file", json!({"path": "/a", "content": n}))]));
         assert_eq!(series(&guard(|_| {}), writes), ["."; 6]);
+    }
+
+    #[test]
+    fn sub_56_executions_of_a_run_do_not_count_each_others_calls() {
+        let guard = guard(|_| {});
+        let executions = ["a", "b", "c"].map(|id| execution("t", "r", id));
+        let same = || json!([call("bash", json!({"command": "ls"}))]);
+        for expected in [".", ".", "warn", ".", "HARD"] {
+            for facts in &executions {
+                assert_eq!(feed_as(&guard, same(), facts), expected);
+            }
+        }
+        // A warning waits for the execution that it is about, whoever of its siblings begins or ends meanwhile.
+        let (warned, sibling) = (execution("t", "r", "d"), execution("t", "r", "e"));
+        let mut stage = Stage::new(vec![reply(json!({"tool_calls": same()}))]);
+        for _ in 0..3 {
+            stage.after_model(&guard, &warned);
+        }
+        for hook in [Hook::BeforeAgent, Hook::AfterAgent] {
+            Stage::new(vec![]).hook(&guard, hook, &sibling);
+        }
+        assert!(heard(&guard, vec![], &sibling, Answers::Yes).is_empty());
+        assert_eq!(heard(&guard, vec![], &warned, Answers::Yes).len(), 1);
+        // Nothing is kept of an execution that is over.
+        for facts in executions.iter().chain([&warned]) {
+            Stage::new(vec![]).hook(&guard, Hook::AfterAgent, facts);
+        }
+        assert_eq!(guard.runs().iter_mut().count(), 0);
+        assert_eq!(guard.consume_stop_reason("a"), Some(StopReason::LoopCapped));
     }
 
     #[test]

@@ -24,7 +24,6 @@ pub mod llm_error_handling;
 pub mod loop_detection;
 pub mod mcp_routing;
 pub mod memory;
-pub(crate) mod message_marks;
 pub mod model_length;
 pub mod read_before_write;
 mod refusal;
@@ -39,6 +38,8 @@ pub mod skill_activation;
 pub mod skill_tool_policy;
 #[cfg(test)]
 mod stage;
+mod subagent_chain;
+pub mod subagent_date;
 pub mod subagent_limit;
 pub mod summarization;
 pub mod system_message_coalescing;
@@ -59,7 +60,6 @@ mod tool_result_class;
 pub mod tool_result_sanitization;
 mod turns;
 pub mod uploads;
-pub(crate) mod user_message;
 pub mod view_image;
 
 use std::sync::Arc;
@@ -79,7 +79,7 @@ use loop_detection::LoopDetection;
 use mcp_routing::RoutePromotion;
 use memory::Memory;
 use model_length::ModelLength;
-use read_before_write::ReadBeforeWrite;
+use read_before_write::{FileTurns, ReadBeforeWrite};
 use run_sandboxes::RunSandboxes;
 use safety_finish_reason::SafetyFinishReason;
 use sandbox::Sandbox as SandboxMiddleware;
@@ -125,13 +125,16 @@ use crate::protocol::trust::SystemText;
 use crate::skills::library::SkillAccess;
 use crate::state::View;
 use crate::state::channels::Channel;
+pub use crate::state::message_marks::is_error_fallback;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
+pub(crate) use crate::state::{message_marks, user_message};
 use crate::tools::arguments::KnownTools;
 use crate::tools::deferred::DeferredTools;
 
-pub use reply::{error_of_fallback, is_error_fallback};
+pub use reply::error_of_fallback;
 pub(crate) use reply::{has_visible_content, with_calls};
+pub use subagent_chain::{SUBAGENT_CHAIN, SubagentPlace, compose_subagent};
 
 /// One place in the chain.
 pub struct Place {
@@ -262,7 +265,9 @@ pub const CHAIN: &[Place] = &[
         lead: |inputs| {
             let (files, sandbox) = inputs.files();
             match inputs.app.read_before_write.is_enabled() {
-                true => there(ReadBeforeWrite::new(files, sandbox)),
+                true => {
+                    there(ReadBeforeWrite::new(files, sandbox).taking(inputs.file_turns.clone()))
+                }
                 false => Ok(None),
             }
         },
@@ -457,7 +462,7 @@ pub const CHAIN: &[Place] = &[
             let limits = inputs.subagent_limits.take();
             limits.map(SubagentLimit::new).map_or(Ok(None), there)
         },
-        outright: Some(|settings| plain(settings, || SubagentLimit::new(Default::default()))),
+        outright: Some(|settings| made(SubagentLimit::from_settings(settings)?)),
     },
     Place {
         name: "loop_detection",
@@ -477,7 +482,8 @@ pub const CHAIN: &[Place] = &[
     Place {
         name: "token_budget",
         lead: |inputs| {
-            let section = &inputs.app.token_budget;
+            let section = inputs.token_budget.as_ref();
+            let section = section.unwrap_or(&inputs.app.token_budget);
             let on = section
                 .is_enabled()
                 .then(|| TokenBudget::new(section.clone()));
@@ -564,7 +570,7 @@ fn no_settings(settings: &Map<String, Value>) -> Result<(), Error> {
     }
 }
 
-/// What a lead agent's chain is made from.
+/// What the chain of a lead agent is made from, or that of a subagent.
 pub struct ChainInputs<'a> {
     /// The configuration.
     pub app: &'a AppConfig,
@@ -586,8 +592,12 @@ pub struct ChainInputs<'a> {
     pub memory_queue: Option<Arc<dyn MemoryQueue>>,
     /// The files of the user's threads, if they are kept on this machine.
     pub thread_files: Option<Arc<dyn ThreadFiles>>,
-    /// The sandboxes of the user's threads, if there are any.
+    /// The sandboxes of the user's threads, if there are any. A subagent gets those of the agent that delegates.
     pub sandbox: Option<Arc<RunSandboxes>>,
+    /// Turns at the files of the user's threads. A subagent gets those of the agent that delegates.
+    pub file_turns: FileTurns,
+    /// The tokens of a run; `None` for what the section `token_budget` says.
+    pub token_budget: Option<TokenBudgetConfig>,
     /// Whether the model sees images.
     pub vision: bool,
     /// Who writes summaries, if long threads are summarised.
@@ -617,6 +627,8 @@ impl<'a> ChainInputs<'a> {
             memory_queue: None,
             thread_files: None,
             sandbox: None,
+            file_turns: FileTurns::default(),
+            token_budget: None,
             vision: false,
             summary_models: None,
             subagent_limits: None,

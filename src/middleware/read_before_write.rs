@@ -40,7 +40,18 @@ const PATH_CHARS: usize = 500;
 /// The middleware.
 pub struct ReadBeforeWrite {
     files: Files,
-    turns: Turns<(Scope, String)>,
+    turns: FileTurns,
+}
+
+/// Turns at files: of the calls for one file of a thread one is at work at a time, from the look at the file to the end of the
+/// tool. Clones share them: an agent and its subagents, which work on the same files, have the same turns.
+#[derive(Clone, Debug)]
+pub struct FileTurns(Turns<(Scope, String)>);
+
+impl Default for FileTurns {
+    fn default() -> Self {
+        FileTurns(Turns::new())
+    }
 }
 
 /// Where files can be looked at.
@@ -76,8 +87,13 @@ impl ReadBeforeWrite {
                 thread_files,
                 sandbox,
             },
-            turns: Turns::new(),
+            turns: FileTurns::default(),
         }
+    }
+
+    /// The same with turns that it shares with whoever works on the same files.
+    pub fn taking(self, turns: FileTurns) -> Self {
+        ReadBeforeWrite { turns, ..self }
     }
 }
 
@@ -158,7 +174,7 @@ impl Middleware for ReadBeforeWrite {
         };
         Box::pin(async move {
             let run = invocation.run.clone();
-            let _turn = self.turns.turn((scope(&invocation), path.clone())).await;
+            let _turn = self.turns.0.turn((scope(&invocation), path.clone())).await;
             let hash = self.files.hash(&run, &path).await;
             match (access, hash) {
                 (Access::Write, Ok(Some(hash)))

@@ -11,9 +11,32 @@ use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 /// A run of a thread: ids of the thread and the run.
 pub(super) type RunKey = (Arc<str>, Arc<str>);
 
-/// What a run is remembered under.
+/// What a thread is remembered under: its id. Subagents have the ids of the run that delegates, and several of one kind share
+/// their middlewares at the same time; each works on messages of its own, so that its execution is its thread (SUB-33).
+pub(super) fn thread_key(run: &RunFacts) -> &Arc<str> {
+    match &run.subagent {
+        Some(subagent) => &subagent.execution_id,
+        None => &run.thread_id,
+    }
+}
+
+/// What a run is remembered under where the thread does not matter: its id, or that of the execution.
+pub(super) fn execution_key(run: &RunFacts) -> &Arc<str> {
+    match &run.subagent {
+        Some(subagent) => &subagent.execution_id,
+        None => &run.run_id,
+    }
+}
+
+/// What a run of a thread is remembered under.
 pub(super) fn run_key(run: &RunFacts) -> RunKey {
-    (run.thread_id.clone(), run.run_id.clone())
+    (thread_key(run).clone(), execution_key(run).clone())
+}
+
+/// Whether turns may follow under the same keys once `after_agent` ran. A subagent has one turn, and what has no id cannot be
+/// found again.
+pub(super) fn may_go_on(run: &RunFacts) -> bool {
+    run.subagent.is_none() && !run.run_id.is_empty()
 }
 
 /// What a thread or a run is remembered under where a missing id has a name (MW-LOOP-9, MW-TOD-4).
@@ -60,6 +83,16 @@ impl<K: Hash + Eq, V: Clone> Remembered<K, V> {
 mod tests {
     use super::*;
     use crate::middleware::bounded::REMEMBERED_RUNS as CAPACITY;
+    use crate::middleware::stage::{execution, run_as};
+
+    #[test]
+    fn sub_33_executions_of_one_run_are_told_apart_and_runs_go_by_their_ids() {
+        let (first, second) = (execution("t", "r", "e1"), execution("t", "r", "e2"));
+        assert_eq!(run_key(&first), ("e1".into(), "e1".into()));
+        assert_eq!(run_key(&second), ("e2".into(), "e2".into()));
+        assert_eq!(run_key(&run_as("t", "r")), ("t".into(), "r".into()));
+        assert!(may_go_on(&run_as("t", "r")) && !may_go_on(&run_as("t", "")) && !may_go_on(&first));
+    }
 
     #[test]
     fn hp_2_the_oldest_key_goes_and_an_update_does_not_make_a_key_young() {

@@ -18,21 +18,11 @@ const FINISH_REASON: &str = "finish_reason";
 /// Types of content blocks that stand for calls.
 const CALL_BLOCKS: [&str; 4] = ["tool_use", "tool_call", "function_call", "input_json_delta"];
 
-/// The member of `additional_kwargs` that says that a reply stands in for an answer which never came; its run failed.
-pub(crate) const ERROR_FALLBACK: &str = "deerflow_error_fallback";
-
 /// Most characters of a reply that a run reports as its failure (RUN-32).
 const MAX_FAILURE_CHARS: usize = 2000;
 
 /// Most characters of a tool's name in words of ours: the name is the model's.
 const MAX_NAME_CHARS: usize = 100;
-
-/// Whether a message stands in for an answer that never came, so that whoever drives the run reports an error (MW-LLM-5,
-/// MW-TRM-3, SUB-35).
-pub fn is_error_fallback(message: &Message) -> bool {
-    message.kind() == Kind::Ai
-        && message.fields().additional_kwargs.get(ERROR_FALLBACK) == Some(&Value::Bool(true))
-}
 
 /// What a run reports whose last reply stands in for an answer that never came, where nobody has said more: the detail that
 /// the reply holds, else its reason, else its text (RUN-32).

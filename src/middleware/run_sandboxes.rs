@@ -1,7 +1,10 @@
 //! The sandbox that a run has, asked for once, whichever part of the chain needs it first.
 //!
-//! One for all parts of an agent: what one of them asked for the others use, and the run gives it back at its end.
+//! One for all parts of an agent and of the subagents that it delegates to: what one of them asked for the others use, and the
+//! run gives it back at its end, no subagent before (SUB-19). Subagents have the ids of the run that delegates, so they share
+//! its entry, whichever of them is there first.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
@@ -9,7 +12,7 @@ use futures_util::future::{Shared, WeakShared};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 use crate::ports::BoxFuture;
-use crate::ports::host::RunContext;
+use crate::ports::host::{RunContext, RunFacts};
 use crate::ports::sandbox::Sandbox;
 use crate::protocol::error::Error;
 
@@ -32,8 +35,8 @@ struct Held {
     asking: Option<WeakShared<Asking>>,
     /// The id, once it is known.
     id: Option<Arc<str>>,
-    /// Whether the id was written to the thread.
-    is_told: bool,
+    /// Whose messages have the id in their state: `None` for the run's, an execution for those of a subagent.
+    told: HashSet<Option<Arc<str>>>,
     /// How often it was asked for in vain.
     failures: u32,
     /// The last failure.
@@ -91,17 +94,30 @@ impl RunSandboxes {
         answer
     }
 
-    /// Whether the one who asks is to write the id to the thread; true once for each run that has one.
-    pub(super) fn tells(&self, run_id: &Arc<str>) -> bool {
+    /// Whether the one who asks is to write the id to its state: true once for each run that has one, and for each subagent of
+    /// it, since each has a state of its own.
+    pub(super) fn tells(&self, run: &RunFacts) -> bool {
         let mut runs = self.runs();
-        let held = runs.get_mut(run_id).filter(|held| held.id.is_some());
-        held.is_some_and(|held| !std::mem::replace(&mut held.is_told, true))
+        let held = runs.get_mut(&run.run_id).filter(|held| held.id.is_some());
+        held.is_some_and(|held| held.told.insert(execution(run)))
     }
 
-    /// Forgets a run; the sandbox that it has to give back, if it has one.
-    pub(super) fn forget(&self, run_id: &Arc<str>) -> Option<Arc<str>> {
-        self.runs().remove(run_id)?.id
+    /// The end of a run, which is forgotten, or of a subagent; the sandbox that is to be given back, if there is one. While a
+    /// subagent is at its end others of its run, and the run itself, are not.
+    pub(super) fn end(&self, run: &RunFacts) -> Option<Arc<str>> {
+        let mut runs = self.runs();
+        let of = execution(run);
+        if of.is_some() {
+            runs.get_mut(&run.run_id)?.told.remove(&of);
+            return None;
+        }
+        runs.remove(&run.run_id)?.id
     }
+}
+
+fn execution(run: &RunFacts) -> Option<Arc<str>> {
+    let subagent = run.subagent.as_ref()?;
+    Some(subagent.execution_id.clone())
 }
 
 fn begin(port: Arc<dyn Sandbox>, run: Arc<RunContext>) -> Shared<Asking> {

@@ -3,7 +3,8 @@
 //! It is asked for when a tool that works in it is called for the first time in a run, or, unless lazy, before the run begins
 //! where the thread knows of none. Its id goes into the thread with the result of that call. A run gives back what it asked
 //! for, and nothing else: an id that only stands in the thread is that of an earlier run, which gave it back, or came with a
-//! fork, whose sandbox is another thread's.
+//! fork, whose sandbox is another thread's. Subagents work in the sandbox of the run that delegates; what one of them was the
+//! first to ask for the run gives back.
 //!
 //! A sandbox that cannot be had is a failure of the calls that need it; one that cannot be given back is a warning. Neither
 //! ends a run.
@@ -71,7 +72,7 @@ impl Sandbox {
                 })))
             }
             Some(Ok(id)) => {
-                self.sandboxes.tells(&context.run.run_id);
+                self.sandboxes.tells(context.run);
                 let id = id.as_str().unwrap_or_default();
                 HookOutput::Update(StateUpdate::set(Channel::Sandbox, value(id)))
             }
@@ -93,7 +94,7 @@ impl Sandbox {
             }
             return HookOutput::Continue;
         }
-        let Some(id) = self.sandboxes.forget(&context.run.run_id) else {
+        let Some(id) = self.sandboxes.end(context.run) else {
             return HookOutput::Continue;
         };
         let sandboxes = self.sandboxes.clone();
@@ -203,7 +204,7 @@ impl Middleware for Sandbox {
             };
             let known = sandbox_id(invocation.reads.get(Channel::Sandbox)).map(str::to_owned);
             let outcome = next.run(invocation).await;
-            match self.sandboxes.tells(&run.run_id) {
+            match self.sandboxes.tells(&run.facts) {
                 true => with_sandbox(outcome, known.as_deref(), &id),
                 false => outcome,
             }
@@ -213,10 +214,14 @@ impl Middleware for Sandbox {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::Pin;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::middleware::stage::execution;
     use crate::middleware::testing::{called, on_state};
     use crate::middleware::{EffectAnswer, RunFacts};
     use crate::ports::host::RunContext;
@@ -230,6 +235,8 @@ mod tests {
         ids: Mutex<Vec<Result<&'static str, &'static str>>>,
         log: Mutex<Vec<String>>,
         count: AtomicU32,
+        /// How often an asking is looked at before it has its answer.
+        slow: AtomicU32,
     }
 
     impl Port {
@@ -255,9 +262,22 @@ mod tests {
             let place = self.count.fetch_add(1, Ordering::Relaxed) as usize;
             let id = self.ids.lock().expect("a lock")[place];
             let id = id.map(str::to_owned);
-            Box::pin(std::future::ready(
-                id.map_err(|fault| Error::new(ErrorCode::Store, fault)),
-            ))
+            let answer = id.map_err(|fault| Error::new(ErrorCode::Store, fault));
+            Box::pin(async move {
+                let taken = |left: u32| left.checked_sub(1);
+                let order = Ordering::Relaxed;
+                poll_fn(
+                    |context| match self.slow.fetch_update(order, order, taken) {
+                        Ok(_) => {
+                            context.waker().wake_by_ref();
+                            Poll::Pending
+                        }
+                        Err(_) => Poll::Ready(()),
+                    },
+                )
+                .await;
+                answer
+            })
         }
 
         fn release(&self, _: Arc<RunContext>, id: String) -> BoxFuture<'_, Result<(), Error>> {
@@ -484,6 +504,140 @@ mod tests {
             port.log(),
             ["acquire", "release s1", "acquire", "release s1"]
         );
+    }
+
+    /// One of several subagents of run `r`.
+    fn subagent(id: &str) -> RunFacts {
+        execution("t", "r", id)
+    }
+
+    /// The end of a run, or of a subagent.
+    fn ends(part: &Sandbox, run: &RunFacts) {
+        on_state(vec![], StateUpdate::default(), |state| {
+            let hooked = |answer: Option<&EffectAnswer>| {
+                let context = HookContext { state, run, answer };
+                part.hook(Hook::AfterAgent, &context).expect("no error")
+            };
+            if let HookOutput::Await(Effect::Perform(work)) = hooked(None) {
+                let done = ready(work.begin(run_with(run.clone())));
+                hooked(Some(&EffectAnswer::Performed(Box::new(done))));
+            }
+        });
+    }
+
+    fn told(part: &Sandbox, run: &RunFacts, known: Option<&str>) -> Option<StateUpdate> {
+        let invocation = ToolInvocation {
+            run: run_with(run.clone()),
+            ..of_run("r", "bash", known)
+        };
+        update(part, invocation)
+    }
+
+    #[test]
+    fn sub_19_a_run_and_its_subagents_have_one_sandbox_which_the_run_gives_back() {
+        let port = Port::giving(&[Ok("s1"), Ok("s1")]);
+        // The parts of the agent, and those that all executions of its subagents share.
+        let sandboxes = Arc::new(RunSandboxes::new(port.clone()));
+        let tools = [host("bash")];
+        let of_agent = Sandbox::new(sandboxes.clone(), true, &tools);
+        let of_subagents = Sandbox::new(sandboxes.clone(), true, &tools);
+        let first = Some(StateUpdate::set(Channel::Sandbox, value("s1")));
+
+        // A subagent is the first to need it. Each has a state of its own, which is to know it.
+        assert_eq!(told(&of_subagents, &subagent("a"), None), first);
+        assert_eq!(told(&of_subagents, &subagent("a"), None), None, "told once");
+        assert_eq!(told(&of_subagents, &subagent("b"), None), first);
+        ends(&of_subagents, &subagent("a"));
+        assert_eq!(told(&of_subagents, &subagent("b"), Some("s1")), None);
+        // Then the agent, and a subagent that inherits what the agent knows.
+        assert_eq!(told(&of_agent, &facts("r"), None), first);
+        assert_eq!(told(&of_subagents, &subagent("c"), Some("s1")), None);
+        ends(&of_subagents, &subagent("b"));
+        ends(&of_subagents, &subagent("c"));
+        assert_eq!(port.log(), ["acquire"], "it is still the run's");
+        ends(&of_agent, &facts("r"));
+        ends(&of_agent, &facts("r"));
+        assert_eq!(port.log(), ["acquire", "release s1"]);
+        assert_eq!(told(&of_agent, &facts("r2"), Some("s1")), None);
+        assert_eq!(port.log(), ["acquire", "release s1", "acquire"]);
+    }
+
+    #[test]
+    fn sub_19_an_agent_that_needs_no_sandbox_gives_back_that_of_its_subagents() {
+        let port = Port::giving(&[Ok("s1")]);
+        let part = part(&port, true);
+        told(&part, &subagent("a"), None);
+        ends(&part, &subagent("a"));
+        ends(&part, &facts("r"));
+        assert_eq!(port.log(), ["acquire", "release s1"]);
+    }
+
+    #[test]
+    fn sbx_1_eagerly_a_subagent_takes_what_its_agent_has() {
+        let port = Port::giving(&[Ok("s1")]);
+        let part = part(&port, false);
+        acted(&part, Hook::BeforeAgent, "r", None);
+        let inherited = StateUpdate::set(Channel::Sandbox, value("s1"));
+        let output = on_state(vec![], inherited, |state| {
+            let run = subagent("a");
+            let context = HookContext {
+                state,
+                run: &run,
+                answer: None,
+            };
+            part.hook(Hook::BeforeAgent, &context).expect("no error")
+        });
+        assert!(matches!(output, HookOutput::Continue), "{output:?}");
+        assert_eq!(told(&part, &subagent("a"), Some("s1")), None);
+        assert_eq!(port.log(), ["acquire"]);
+    }
+
+    type Asking<'a> = Pin<Box<dyn Future<Output = Result<Arc<str>, Error>> + 'a>>;
+
+    fn asks<'a>(part: &'a Sandbox, id: &str) -> Asking<'a> {
+        let run = run_with(subagent(id));
+        Box::pin(async move { part.sandboxes.of_run(&run).await })
+    }
+
+    fn poll(asking: &mut Asking<'_>) -> Option<Result<Arc<str>, Error>> {
+        match asking
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+        {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_subagent_that_is_cancelled_while_it_asks_takes_the_sandbox_from_nobody() {
+        let port = Arc::new(Port {
+            slow: AtomicU32::new(4),
+            ids: Mutex::new(vec![Ok("s1"), Ok("s2")]),
+            ..Port::default()
+        });
+        let part = part(&port, true);
+        let (mut a, mut b) = (asks(&part, "a"), asks(&part, "b"));
+        assert!(poll(&mut a).is_none() && poll(&mut b).is_none());
+        assert_eq!(port.log(), ["acquire"], "at the same time they ask once");
+        // The one that began it goes; the other has the answer.
+        drop(a);
+        let mut late = asks(&part, "c");
+        let answers = (0..4).find_map(|_| poll(&mut b));
+        assert_eq!(answers, Some(Ok("s1".into())));
+        assert_eq!(poll(&mut late), Some(Ok("s1".into())));
+        drop((b, late));
+        assert_eq!(port.log(), ["acquire"]);
+
+        // When all who asked are gone the asking is, and the next begins anew.
+        ends(&part, &facts("r"));
+        port.slow.store(9, Ordering::Relaxed);
+        let mut alone = asks(&part, "d");
+        assert!(poll(&mut alone).is_none());
+        drop(alone);
+        port.slow.store(0, Ordering::Relaxed);
+        port.ids.lock().expect("a lock").push(Ok("s3"));
+        assert_eq!(poll(&mut asks(&part, "e")), Some(Ok("s3".into())));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::testing::request;
 use super::{Hook, HookContext, HookOutput, Jump, Middleware, ModelResponse, NextModel, RunFacts};
 use crate::ports::BoxFuture;
+use crate::ports::delegate::SubagentRun;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::Message;
@@ -20,6 +21,18 @@ pub(crate) fn run_as(thread: &str, run: &str) -> RunFacts {
         thread_id: thread.into(),
         run_id: run.into(),
         ..RunFacts::default()
+    }
+}
+
+/// Facts of an execution of a subagent that the run delegates to.
+pub(crate) fn execution(thread: &str, run: &str, execution: &str) -> RunFacts {
+    RunFacts {
+        subagent: Some(Arc::new(SubagentRun {
+            execution_id: execution.into(),
+            task_id: format!("task of {execution}").into(),
+            name: "general-purpose".into(),
+        })),
+        ..run_as(thread, run)
     }
 }
 

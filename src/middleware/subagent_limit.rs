@@ -9,12 +9,14 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 use super::remembered::{RunKey, run_key};
 use super::reply::{append_text, last_reply, members, with_calls};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware};
+use crate::protocol::decode::from_value;
 use crate::protocol::error::Error;
 use crate::protocol::message::{Message, ToolCall};
 use crate::protocol::run::StopReason;
@@ -22,9 +24,7 @@ use crate::protocol::warning::Warning;
 use crate::state::channels::Channel;
 use crate::state::python;
 use crate::state::update::StateUpdate;
-
-/// The tool that delegates. `batch_task` is another and is not counted (LIM-2).
-pub const TASK_TOOL: &str = "task";
+pub use crate::subagents::TASK_TOOL;
 
 /// Most delegations in one reply, whatever is configured (LIM-8).
 pub const MAX_CONCURRENT: u32 = 64;
@@ -51,6 +51,24 @@ impl Default for SubagentLimitConfig {
             max_concurrent: 3,
             max_total: 6,
             capacity: 3,
+        }
+    }
+}
+
+/// Limits as a list of middleware has them: they are the caller's, and no capacity narrows them (RT-12).
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Settings {
+    max_concurrent: i64,
+    max_total: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let limits = SubagentLimitConfig::default();
+        Settings {
+            max_concurrent: limits.max_concurrent,
+            max_total: limits.max_total,
         }
     }
 }
@@ -87,6 +105,19 @@ impl SubagentLimit {
             max_total: max_total as usize,
             passed: Mutex::new(BoundedMap::new(REMEMBERED_RUNS)),
         }
+    }
+
+    /// With limits that a list of middleware gives it: `max_concurrent`, default 3, and `max_total`, default 6.
+    ///
+    /// # Errors
+    /// Those of decoding.
+    pub fn from_settings(settings: Map<String, Value>) -> Result<Self, Error> {
+        let own: Settings = from_value(Value::Object(settings))?;
+        Ok(SubagentLimit::new(SubagentLimitConfig {
+            max_concurrent: own.max_concurrent,
+            max_total: own.max_total,
+            capacity: MAX_CONCURRENT,
+        }))
     }
 
     /// What the run has delegated before this reply.

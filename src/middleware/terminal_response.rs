@@ -12,11 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
-use super::message_marks::{HIDDEN, hidden_human};
-use super::remembered::{RunKey, run_key};
-use super::reply::{
-    ERROR_FALLBACK, FinishReason, has_tool_intent, has_visible_content, last_reply, members,
-};
+use super::message_marks::{ERROR_FALLBACK, HIDDEN, hidden_human};
+use super::remembered::{RunKey, run_key, thread_key};
+use super::reply::{FinishReason, has_tool_intent, has_visible_content, last_reply, members};
 use super::request::run_with_note;
 use super::{Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
@@ -154,7 +152,7 @@ impl Middleware for TerminalResponse {
             Hook::AfterModel => return Ok(self.after_model(context)),
             // A run that an answer ended passed by `after_agent`; when it goes on it has its try again (MW-TRM-4).
             Hook::BeforeAgent => {
-                let thread = &context.run.thread_id;
+                let thread = thread_key(context.run);
                 self.lock().retain(|(of, _), _| of != thread);
             }
             Hook::AfterAgent => {
@@ -170,7 +168,7 @@ impl Middleware for TerminalResponse {
         request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let key = (request.run.thread_id.clone(), request.run.run_id.clone());
+        let key = run_key(&request.run.facts);
         let is_announced = match self.lock().get_mut(&key) {
             Some(retry) => std::mem::replace(retry, Retry::Under) == Retry::Announced,
             None => false,
@@ -192,7 +190,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::middleware::reply::is_error_fallback;
+    use crate::middleware::message_marks::is_error_fallback;
     use crate::middleware::reply::tests::{call, reply};
     use crate::middleware::stage::{Answers, Stage, heard, run_as};
 

@@ -9,8 +9,9 @@
 
 use serde_json::{Map, Value};
 
-use super::message_marks::{content_lines, first_chars, is_reminder, without_thinking};
-use super::reply::is_error_fallback;
+use super::message_marks::{
+    content_lines, first_chars, is_error_fallback, is_reminder, without_thinking,
+};
 use super::user_message::original_text;
 use super::{Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question};
 use crate::protocol::app_config::{Feature, TitleConfig};

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::message_marks::hidden_human;
-use super::remembered::{Remembered, RunKey, id_or_default};
+use super::remembered::{Remembered, RunKey, execution_key, id_or_default, thread_key};
 use super::{
     Hook, HookContext, HookOutput, Hooks, Jump, Middleware, ModelResponse, NextModel, RunFacts,
 };
@@ -99,14 +99,14 @@ impl Todo {
         let Some(todos) = todos(state) else {
             return HookOutput::Continue;
         };
-        let known = self.shown.get(&run.thread_id);
+        let known = self.shown.get(thread_key(run));
         let known = known.and_then(|id| state.by_id(&id));
         if known.is_some_and(shows_plan) {
             return HookOutput::Continue;
         }
         if let Some(message) = state.messages().rev().find(|message| shows_plan(message)) {
             if let Some(id) = message.id() {
-                self.shown.set(run.thread_id.clone(), id.into());
+                self.shown.set(thread_key(run).clone(), id.into());
             }
             return HookOutput::Continue;
         }
@@ -229,10 +229,7 @@ impl Middleware for Todo {
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
         request.system = Some(self.with_guide(request.system.as_ref()));
-        let key = (
-            id_or_default(&request.run.thread_id),
-            id_or_default(&request.run.run_id),
-        );
+        let key = key(&request.run.facts);
         let queued = self.book().drain(&key);
         if queued.is_empty() {
             return next.run(request);
@@ -313,7 +310,10 @@ impl Book {
 }
 
 fn key(run: &RunFacts) -> RunKey {
-    (id_or_default(&run.thread_id), id_or_default(&run.run_id))
+    (
+        id_or_default(thread_key(run)),
+        id_or_default(execution_key(run)),
+    )
 }
 
 /// The plan, if there are items in it.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::bounded::{BoundedMap, REMEMBERED_RUNS};
 use super::hard_stop::HardStop;
+use super::remembered::{execution_key, may_go_on};
 use super::reply::{last_reply, members};
 use super::request::{note, run_with_note};
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
@@ -153,7 +154,8 @@ impl TokenBudget {
         }
     }
 
-    /// Whether this ended the run; says so once. It can be asked after the run is over.
+    /// Whether this ended the run; says so once. It can be asked after the run is over. That of a subagent goes by the id of
+    /// its execution.
     pub fn consume_stop_reason(&self, run_id: &str) -> Option<StopReason> {
         self.stop.consume(run_id)
     }
@@ -191,7 +193,7 @@ impl TokenBudget {
 
     fn judge(&self, context: &HookContext<'_>) -> Verdict {
         let mut runs = self.runs();
-        let run = runs.get_or_insert_with(context.run.run_id.clone(), RunBudget::default);
+        let run = runs.get_or_insert_with(execution_key(context.run).clone(), RunBudget::default);
         run.count(&context.state);
         if run.used.total() == 0 {
             if !std::mem::replace(&mut run.is_told, true) {
@@ -271,7 +273,7 @@ impl Middleware for TokenBudget {
         if !self.config.is_enabled() {
             return Ok(HookOutput::Continue);
         }
-        let run_id = &context.run.run_id;
+        let run_id = execution_key(context.run);
         match hook {
             Hook::BeforeAgent => self
                 .runs()
@@ -280,8 +282,7 @@ impl Middleware for TokenBudget {
             Hook::AfterModel => return Ok(self.after_model(context)),
             Hook::AfterAgent => {
                 let mut runs = self.runs();
-                // Without an id nothing can go on where this ended.
-                if run_id.is_empty() {
+                if !may_go_on(context.run) {
                     runs.remove(run_id);
                 } else if let Some(run) = runs.get_mut(run_id) {
                     run.before = Box::default();
@@ -298,7 +299,7 @@ impl Middleware for TokenBudget {
         request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let run_id = request.run.run_id.clone();
+        let run_id = execution_key(&request.run.facts).clone();
         let pending = self
             .runs()
             .get_mut(&run_id)
@@ -319,7 +320,7 @@ impl Middleware for TokenBudget {
 mod tests {
     use super::*;
     use crate::middleware::reply::tests::{call, reply};
-    use crate::middleware::stage::{Answers, Stage, heard, run_as};
+    use crate::middleware::stage::{Answers, Stage, execution, heard, run_as};
     use crate::state::update::StateUpdate;
 
     fn budget(change: impl FnOnce(&mut TokenBudgetConfig)) -> TokenBudget {
@@ -461,6 +462,31 @@ mod tests {
             guard.consume_stop_reason("r"),
             Some(StopReason::TokenCapped)
         );
+    }
+
+    #[test]
+    fn sub_59_executions_of_a_run_have_a_budget_each() {
+        let guard = budget(|_| {});
+        let executions = ["a", "b", "c"].map(|id| execution("t", "r", id));
+        let mut stages = [(); 3].map(|()| Stage::new(vec![]));
+        for (stage, facts) in stages.iter_mut().zip(&executions) {
+            stage.hook(&guard, Hook::BeforeAgent, facts);
+        }
+        for (stage, facts) in stages.iter_mut().zip(&executions) {
+            stage.write(StateUpdate::messages(vec![used("a", 900, 0)]));
+            assert_eq!(stage.after_model(&guard, facts), None);
+        }
+        // Each hears its own warning, and one is stopped.
+        stages[1].write(StateUpdate::messages(vec![used("b", 100, 0)]));
+        assert!(stages[1].after_model(&guard, &executions[1]).is_some());
+        let stopped = executions.each_ref().map(|it| it.signals.stop_reason());
+        assert_eq!(stopped, [None, Some(StopReason::TokenCapped), None]);
+        for facts in &executions {
+            assert_eq!(heard(&guard, vec![], facts, Answers::Yes).len(), 1);
+            Stage::new(vec![]).hook(&guard, Hook::AfterAgent, facts);
+        }
+        assert_eq!(guard.runs().iter_mut().count(), 0, "nothing is kept");
+        assert_eq!(guard.consume_stop_reason("r"), None);
     }
 
     #[test]

@@ -8,29 +8,25 @@
 
 use serde_json::{Map, Value, json};
 
-use super::message_marks::{bounded, first_chars};
+use super::message_marks::first_chars;
 use super::tool_result_class::{ERROR_PREFIX, TOOL_META, of_answer, of_failure, stamp};
 use super::{Hooks, Middleware, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
 use crate::protocol::message::{ToolStatus, UNKNOWN_TOOL};
 use crate::state::python::collapse_whitespace;
+use crate::subagents::result::failed;
+use crate::subagents::{TASK_TOOL, status};
 
 /// Where the note of a skill that was read stands in the message of the result (MW-TEH-4).
 pub const SKILL_CONTEXT_ENTRY: &str = "skill_context_entry";
 
-/// The tool by which the agent delegates.
-const TASK: &str = "task";
 /// The file that a skill is.
 const SKILL_FILE: &str = "SKILL.md";
 /// Most characters of what a failure says (MW-TEH-2).
 const MAX_DETAIL: usize = 500;
 /// Most characters of a skill's description (MW-TEH-4).
 const MAX_DESCRIPTION: usize = 500;
-/// Most characters of `subagent_error` (SUB-43).
-const MAX_SUBAGENT_ERROR: usize = 2000;
-/// How a delegation that failed is told (SUB-48).
-const TASK_FAILED: &str = "Task failed. Error: ";
 
 const HINT: &str = "Go on with what you have, or use another tool.";
 
@@ -167,11 +163,10 @@ fn failure(tool: &str, reason: &str) -> ToolAnswer {
         false => ".",
     };
     let mut kwargs = Map::new();
-    let content = if name == TASK {
-        let error = bounded(&detail, MAX_SUBAGENT_ERROR);
-        kwargs.insert("subagent_status".into(), "failed".into());
-        kwargs.insert("subagent_error".into(), error.into());
-        format!("{TASK_FAILED}{detail}{stop} {HINT}")
+    let content = if name == TASK_TOOL {
+        let end = failed(detail.as_str());
+        kwargs = status::additional_kwargs(&end);
+        format!("{}{stop} {HINT}", status::text(&end))
     } else {
         format!("{ERROR_PREFIX} the tool {name} failed: {detail}{stop} {HINT}")
     };

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::message_marks::HIDDEN;
-use super::remembered::Remembered;
+use super::remembered::{Remembered, thread_key};
 use super::request::run_with_note;
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel, RunFacts};
 use crate::ports::BoxFuture;
@@ -53,7 +53,7 @@ impl ViewImage {
 
     /// Takes out what older versions left in the thread (MW-IMG-2).
     fn before_agent(&self, state: View<'_>, run: &RunFacts) -> HookOutput {
-        let known = self.swept.get(&run.thread_id).unwrap_or(0);
+        let known = self.swept.get(thread_key(run)).unwrap_or(0);
         // A shorter thread was rewritten.
         let new = state.len().checked_sub(known).unwrap_or(state.len());
         let found = state.messages().rev().take(new).filter(|it| is_ours(it));
@@ -64,8 +64,11 @@ impl ViewImage {
                 Message::new(removal)
             })
             .collect();
-        self.swept
-            .set(run.thread_id.clone(), state.len() - removals.len());
+        // A subagent does not come back to its thread.
+        if run.subagent.is_none() {
+            self.swept
+                .set(run.thread_id.clone(), state.len() - removals.len());
+        }
         match removals.is_empty() {
             true => HookOutput::Continue,
             false => HookOutput::Update(StateUpdate::messages(removals)),
@@ -237,6 +240,7 @@ impl Middleware for ViewImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::middleware::stage::execution;
     use crate::middleware::testing::{hooked, passed_on, request};
     use crate::protocol::message::ToolCall;
     use crate::state::reads::ChannelReads;
@@ -420,6 +424,13 @@ mod tests {
             swept(messages[1..].to_vec()),
             HookOutput::Continue
         ));
+        // What was seen of a thread, or by one subagent, says nothing about the messages of another.
+        for _ in 0..2 {
+            let run = execution("t", "r", "e");
+            let empty = StateUpdate::default();
+            let swept = hooked(&part, Hook::BeforeAgent, messages.clone(), empty, &run);
+            assert!(matches!(swept, HookOutput::Update(_)));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::BoxFuture;
 use super::host::RunContext;
 use super::model::ModelReply;
 use crate::protocol::message::ToolStatus;
+use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 
@@ -78,7 +79,7 @@ pub struct ToolInvocation {
     pub name: String,
     /// Arguments, checked against the tool's schema.
     pub args: Map<String, Value>,
-    /// The channels that the wrap hooks of the chain read, as they stood before the calls of this reply.
+    /// The channels that the wrap hooks of the chain and the called tools read, as they stood before the calls of this reply.
     pub reads: ChannelReads,
     /// The run that calls.
     pub run: Arc<RunContext>,
@@ -132,6 +133,11 @@ pub trait Tool: Send + Sync + 'static {
     fn return_direct(&self) -> bool {
         false
     }
+    /// The channels that it needs in [`ToolInvocation::reads`], messages included. A step without a call of the tool does not
+    /// read them.
+    fn reads(&self) -> &[Channel] {
+        &[]
+    }
     /// Runs one call. Dropping the future cancels it.
     fn call(&self, invocation: ToolInvocation) -> impl Future<Output = ToolOutcome> + Send;
 }
@@ -144,6 +150,8 @@ pub trait DynTool: Send + Sync + 'static {
     fn origin(&self) -> &ToolOrigin;
     /// See [`Tool::return_direct`].
     fn return_direct(&self) -> bool;
+    /// See [`Tool::reads`].
+    fn reads(&self) -> &[Channel];
     /// See [`Tool::call`].
     fn call_boxed(&self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome>;
 }
@@ -157,6 +165,9 @@ impl<T: Tool> DynTool for T {
     }
     fn return_direct(&self) -> bool {
         Tool::return_direct(self)
+    }
+    fn reads(&self) -> &[Channel] {
+        Tool::reads(self)
     }
     fn call_boxed(&self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(self.call(invocation))

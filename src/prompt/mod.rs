@@ -1,6 +1,6 @@
 //! What an agent is told: the system prompt of framework and operator text, and the data channel for everything else.
 //!
-//! [`render`] makes both at once. The system prompt is a list of sections, each of which stands there only when it applies;
+//! [`render`] makes both at once, [`render_subagent`] does for subagents. The system prompt is a list of sections, each of which stands there only when it applies;
 //! the type of a text decides its channel (`protocol::trust`), so that a section whose entries come from several hands is
 //! split: what the operator wrote stands in the section, the rest in the part of the data message that the section names.
 //!
@@ -18,6 +18,7 @@ mod identity;
 mod inputs;
 mod memory;
 mod skills;
+mod subagent;
 mod subagents;
 mod tools;
 mod workspace;
@@ -28,6 +29,8 @@ pub use inputs::{
     Delegation, Interaction, Mount, PromptInputs, PromptSkills, RoutingHint, SkillListing,
     SubagentEntry, routing_hints,
 };
+
+pub use subagent::{SUBAGENT_PROMPT_TEMPLATE, SubagentPromptInputs, SubagentRole, render_subagent};
 
 use crate::protocol::trust::{SystemText, SystemWriter};
 use facts::Facts;
@@ -73,10 +76,21 @@ pub fn render(inputs: &PromptInputs<'_>) -> RenderedPrompt {
     let mut facts = Facts::of(inputs);
     let data = data::render(&facts);
     facts.has_data = data.is_some();
+    RenderedPrompt {
+        system: joined(SECTIONS.iter().map(|(_, section)| {
+            let facts = &facts;
+            move |out: &mut SystemWriter| section(facts, out)
+        })),
+        data,
+    }
+}
+
+/// Texts behind each other, a blank line between them; those that say nothing are left out.
+fn joined(sections: impl Iterator<Item = impl Fn(&mut SystemWriter)>) -> SystemText {
     let mut system = SystemWriter::new();
-    for (_, section) in SECTIONS {
+    for section in sections {
         let mut text = SystemWriter::new();
-        section(&facts, &mut text);
+        section(&mut text);
         if text.is_empty() {
             continue;
         }
@@ -85,10 +99,7 @@ pub fn render(inputs: &PromptInputs<'_>) -> RenderedPrompt {
         }
         system.append(text);
     }
-    RenderedPrompt {
-        system: system.finish(),
-        data,
-    }
+    system.finish()
 }
 
 #[cfg(test)]

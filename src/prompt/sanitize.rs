@@ -303,7 +303,7 @@ fn is_space(c: char) -> bool {
 }
 
 /// Whether there is nothing but white space.
-pub(crate) fn is_blank(text: &str) -> bool {
+fn is_blank(text: &str) -> bool {
     text.chars().all(is_space)
 }
 

@@ -45,6 +45,29 @@ pub(super) fn working_directory(facts: &Facts<'_>, out: &mut SystemWriter) {
     out.framework("\n</working_directory>");
 }
 
+/// The folders of the sandbox, as far as a subagent has to do with them. Nobody tells it what was uploaded, and it presents
+/// nothing.
+pub(super) fn subagent_directory(facts: &Facts<'_>, out: &mut SystemWriter) {
+    out.framework(
+        "<working_directory existed=\"true\">\n\
+         You work on the same files as the agent that gave you the task.\n\
+         - `/mnt/user-data/uploads`: files from the user. An office document or PDF may have a copy converted to Markdown beside it, \
+         with the ending `.md`: read that.\n\
+         - `/mnt/user-data/workspace`: where you work, and the current directory. Prefer paths relative to it",
+    );
+    out.framework(if facts.has("bash") && facts.inputs.shell_available {
+        ", in commands too: `python3 report.py`, `ls data/`."
+    } else {
+        "."
+    });
+    out.framework(
+        "\n- `/mnt/user-data/outputs`: what the user is to get. Put files there only if the task asks for something to deliver; the \
+         agent that gave it hands them over.",
+    );
+    mounts(facts, out);
+    out.framework("\n</working_directory>");
+}
+
 /// Agents that work elsewhere (PR-2).
 fn acp(facts: &Facts<'_>, out: &mut SystemWriter) {
     out.framework(

@@ -43,6 +43,19 @@ impl AssemblyConfig {
     }
 }
 
+impl AssemblyConfig {
+    /// The handle of the subagents object that the agent delegates through, if one is named.
+    pub fn subagent_runtime(&self) -> Option<u64> {
+        match self {
+            AssemblyConfig::Custom(_) => None,
+            AssemblyConfig::Direct(config) => config.subagent_runtime,
+            AssemblyConfig::Lead(config) | AssemblyConfig::LeadGraph(config) => {
+                config.subagent_runtime
+            }
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for AssemblyConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         decode(Value::deserialize(deserializer)?).map_err(|error| carry(&error))
@@ -163,6 +176,11 @@ pub struct DirectConfig {
     /// Whether the agent keeps a list of todos. Not together with `middleware`.
     #[serde(default)]
     pub plan_mode: bool,
+    /// The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Needs `features.subagent`.
+    /// Default: the capacity that all assemblies of the process without one share.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub subagent_runtime: Option<u64>,
     /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
@@ -170,7 +188,8 @@ pub struct DirectConfig {
 }
 
 impl DirectConfig {
-    /// FA-2, in its order: features beside a takeover, then extras beside it, then the rest.
+    /// FA-2, in its order: features beside a takeover, then extras beside it, then a subagents object that nothing binds to
+    /// (RT-25), then the rest.
     fn validate(&self) -> Result<(), Error> {
         if self.middleware.is_some() && self.features.is_some() {
             return Err(Error::at(
@@ -193,6 +212,9 @@ impl DirectConfig {
                 "\"middleware\" is the whole chain, so \"plan_mode\" has nothing to add; name \"todo\" in it",
             ));
         }
+        if self.subagent_runtime.is_some() {
+            self.check_delegates()?;
+        }
         check_model(&self.model)?;
         check_recursion_limit(self.recursion_limit)?;
         check_tools(&self.tools)
@@ -201,6 +223,31 @@ impl DirectConfig {
     /// Whether the host brings a tool of this name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    /// Whether its features let the agent delegate.
+    pub fn delegates(&self) -> bool {
+        let feature = self.features.as_ref().and_then(|it| it.subagent.as_ref());
+        feature.is_some_and(|feature| *feature != Feature::Off)
+    }
+
+    /// Checks that the subagents object has something to bind to (RT-25).
+    fn check_delegates(&self) -> Result<(), Error> {
+        let refused = |text: &str| {
+            let text = format!("{text}, so \"subagent_runtime\" has nothing to bind to");
+            Err(Error::at(ErrorCode::Conflict, "/subagent_runtime", text))
+        };
+        if self.middleware.is_some() {
+            return refused("\"middleware\" is the whole chain");
+        }
+        match &self.features {
+            None => refused("without \"features\" the agent has no subagents"),
+            Some(features) => match features.subagent {
+                None => refused("\"features\" without \"subagent\" gives the agent no subagents"),
+                Some(Feature::Off) => refused("\"features\" has \"subagent\" false"),
+                Some(Feature::On | Feature::With(_)) => Ok(()),
+            },
+        }
     }
 }
 
@@ -218,7 +265,8 @@ pub struct Features {
     /// Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false.
     #[serde(default)]
     pub summarization: Option<Feature>,
-    /// Delegation to subagents. Default false.
+    /// Delegation to subagents; settings are those of the middleware `subagent_limit` and replace the limits that it is given
+    /// otherwise. Default false.
     #[serde(default)]
     pub subagent: Option<Feature>,
     /// Looking at images. Only lead agents have files to look at; `true` is refused.
@@ -471,6 +519,11 @@ pub struct LeadConfig {
     /// Facts about the build that runs, for the descriptor.
     #[serde(default)]
     pub build: BuildLabels,
+    /// The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Default: the capacity that all
+    /// assemblies of the process without one share, and the limits of the configuration.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub subagent_runtime: Option<u64>,
     /// Steps of a run unless the run says otherwise, 1 to 1000. Default 100.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]

@@ -32,6 +32,7 @@ pub mod run;
 pub mod runtime_op;
 pub mod scan;
 pub mod schema;
+pub mod subagents_config;
 pub mod time;
 pub mod trust;
 pub mod user_id;

@@ -279,13 +279,20 @@ pub enum RunOp {
         /// Why, for the record.
         reason: Option<String>,
     },
+    /// Ends one delegation of the run; the agent goes on and sees it as cancelled.
+    CancelTask {
+        /// The `task` call, as events name it.
+        task_id: String,
+        /// Why, for the record.
+        reason: Option<String>,
+    },
     /// Tells which run it is and whether it goes on.
     Status,
 }
 
 impl RunOp {
     /// Names of the ops that a run knows.
-    pub const NAMES: &[&str] = &["cancel", "status", "resume"];
+    pub const NAMES: &[&str] = &["cancel", "cancel_task", "status", "resume"];
 
     /// Decodes an op.
     ///
@@ -312,6 +319,17 @@ impl RunOp {
             struct Status {}
             let Status {} = super::decode::from_value(rest)?;
             return Ok(RunOp::Status);
+        }
+        if op == "cancel_task" {
+            #[derive(Deserialize)]
+            #[serde(deny_unknown_fields)]
+            struct CancelTask {
+                task_id: String,
+                #[serde(default)]
+                reason: Option<String>,
+            }
+            let CancelTask { task_id, reason } = super::decode::from_value(rest)?;
+            return Ok(RunOp::CancelTask { task_id, reason });
         }
         let Cancel { reason } = super::decode::from_value(rest)?;
         Ok(RunOp::Cancel { reason })

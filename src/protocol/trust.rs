@@ -64,6 +64,11 @@ impl OperatorText {
         &self.0
     }
 
+    /// The text without white space around it.
+    pub fn trimmed(&self) -> OperatorText {
+        OperatorText(self.0.trim().into())
+    }
+
     /// The first line that says something, trimmed.
     pub fn first_line(&self) -> OperatorText {
         OperatorText(first_line(&self.0).into())

@@ -78,8 +78,8 @@ pub enum Warning {
     CommandRisky,
     /// A model failed so often that it is not asked for a while (MW-LLM-6).
     CircuitOpened,
-    /// An agent's configuration says how many model calls may run at once, and the runtime goes by another number since before
-    /// (MW-LLM-7).
+    /// An agent's configuration says how many model calls or subagents may run at once, and the runtime or the process goes by
+    /// other numbers since before (MW-LLM-7, RT-37).
     ConcurrencyFixed,
     /// A section of the configuration has settings, is off by default, and nothing says `enabled`; it stays off.
     SectionOff,

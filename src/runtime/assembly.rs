@@ -6,12 +6,12 @@ use serde_json::Map;
 
 use super::Runtime;
 use super::model_chain::{self, CallPolicy};
+use super::subagents::{FindSubagents, Subagents};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::assembly::AssemblyParts;
 use crate::agent::direct;
 use crate::agent::goal::Evaluator;
 use crate::agent::lead::LeadFacts;
-use crate::agent::tool_list;
 use crate::middleware::Middleware;
 use crate::ports::tool::DynTool;
 use crate::protocol::assembly::{AssemblyConfig, MiddlewareConfig};
@@ -20,8 +20,6 @@ use crate::protocol::decode::from_text;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_tool::HostToolConfig;
 use crate::protocol::trust::OperatorText;
-use crate::protocol::warning::Warnings;
-use crate::tools::{BuiltinInputs, ask_clarification};
 
 /// An assembly of a runtime.
 #[derive(Clone)]
@@ -30,6 +28,7 @@ pub struct Assembly {
     pub(super) assembly: Arc<crate::agent::assembly::Assembly>,
     /// `None` for a bare graph.
     described: Option<Arc<Described>>,
+    subagents: Option<Subagents>,
 }
 
 /// A descriptor, made when it is first asked for (B-7).
@@ -54,6 +53,11 @@ impl Assembly {
     /// Its runtime.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// The subagents object that it named, if it did.
+    pub fn subagents(&self) -> Option<&Subagents> {
+        self.subagents.as_ref()
     }
 
     /// `fawn_assembly_descriptor`: `null` for a bare graph, and only what the factory `lead` makes is none.
@@ -85,14 +89,18 @@ impl Assembly {
 }
 
 /// What a host composes itself.
-struct Given {
-    model: ModelRef,
-    system_prompt: Option<OperatorText>,
-    tools: Vec<HostToolConfig>,
-    /// Whether the agent may ask the user.
-    asks: bool,
-    middleware: Vec<Arc<dyn Middleware>>,
-    recursion_limit: Option<u32>,
+pub(super) struct Given {
+    pub model: ModelRef,
+    pub system_prompt: Option<OperatorText>,
+    pub tools: Vec<HostToolConfig>,
+    /// The tools that the factory adds, after the others.
+    pub brought: Vec<Arc<dyn DynTool>>,
+    /// Whether any of those may ask the host.
+    pub asks_host: bool,
+    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub recursion_limit: Option<u32>,
+    /// The subagents object that it delegates through, if it names one.
+    pub subagents: Option<Subagents>,
 }
 
 /// Checks that the middlewares of the host among `list`, which stands at `path`, ask about nothing but `tools` and those that
@@ -127,14 +135,33 @@ pub(super) fn check_host_tools<'a>(
 }
 
 impl Runtime {
-    /// `fawn_assembly_new`.
+    /// An assembly that names no subagents object. For Rust code, which has no handles.
     ///
     /// # Errors
-    /// Those of decoding and of [`AssemblyConfig::validate`]; `UnknownModel`, `AssemblyInvalid`, `Closed`.
+    /// Those of [`Runtime::new_assembly_with`]; `Handle` where it does name one.
     pub fn new_assembly(&self, json: &str) -> Result<Assembly, Error> {
+        self.new_assembly_with(json, &|_| {
+            Err(Error::new(
+                ErrorCode::Handle,
+                "handles are not known here: look the object up for new_assembly_with",
+            ))
+        })
+    }
+
+    /// `fawn_assembly_new`. `find` knows the object behind a handle that the configuration names.
+    ///
+    /// # Errors
+    /// Those of decoding and of [`AssemblyConfig::validate`]; those of `find`, and `Handle` for an object of another runtime, at
+    /// `/subagent_runtime`; `UnknownModel`, `AssemblyInvalid`, `Closed`.
+    pub fn new_assembly_with(
+        &self,
+        json: &str,
+        find: FindSubagents<'_>,
+    ) -> Result<Assembly, Error> {
         self.check_open()?;
         let config: AssemblyConfig = from_text(json)?;
         config.validate()?;
+        let subagents = self.named_subagents(&config, find)?;
         match config {
             AssemblyConfig::Custom(config) => {
                 let middleware = match &config.middleware {
@@ -153,60 +180,31 @@ impl Runtime {
                     model: config.model,
                     system_prompt: config.system_prompt,
                     tools: config.tools,
-                    asks: false,
+                    brought: Vec::new(),
+                    asks_host: false,
                     middleware,
                     recursion_limit: config.recursion_limit,
+                    subagents,
                 })
             }
-            AssemblyConfig::Direct(config) => {
-                let middleware = direct::chain(&config)?;
-                // FA-5: the tool belongs to the factory's chain; a tool of the host's of that name wins.
-                let is_taken = config.has_tool(ask_clarification::NAME);
-                let asks = config.middleware.is_none() && !is_taken;
-                let mut warnings = Warnings::new();
-                if config.middleware.is_none() && is_taken {
-                    tool_list::replaced(ask_clarification::NAME, &mut warnings);
-                }
-                let tools = || {
-                    let own = config.tools.iter().map(|tool| tool.name.as_str());
-                    own.chain(asks.then_some(ask_clarification::NAME))
-                };
-                let list = config.middleware.iter().flatten();
-                check_host_tools("/middleware", list, &middleware, tools())?;
-                let list = config.extra_middleware.iter();
-                let list = list.map(|extra| &extra.middleware);
-                check_host_tools("/extra_middleware", list, &middleware, tools())?;
-                let made = self.compose_given(Given {
-                    model: config.model,
-                    system_prompt: config.system_prompt,
-                    tools: config.tools,
-                    asks,
-                    middleware,
-                    recursion_limit: config.recursion_limit,
-                })?;
-                self.0.logs.warn_all(&warnings);
-                Ok(made)
-            }
-            AssemblyConfig::Lead(config) => self.assemble_lead(*config, true),
-            AssemblyConfig::LeadGraph(config) => self.assemble_lead(*config, false),
+            AssemblyConfig::Direct(config) => self.assemble_direct(*config, subagents),
+            AssemblyConfig::Lead(config) => self.assemble_lead(*config, true, subagents),
+            AssemblyConfig::LeadGraph(config) => self.assemble_lead(*config, false, subagents),
         }
     }
 
     /// A bare graph of what the host composed itself.
-    fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
+    pub(super) fn compose_given(&self, given: Given) -> Result<Assembly, Error> {
         let policy = CallPolicy::plain(self.0.jitter);
         let chain = model_chain::chain(&given.model, &self.0.models, policy)
             .map_err(|error| error.below("/model"))?;
-        let needs_host = chain.needs_host || !given.tools.is_empty();
+        let needs_host = chain.needs_host || given.asks_host || !given.tools.is_empty();
         let tools = given
             .tools
             .into_iter()
             .map(|tool| Arc::new(HostTool::new(tool)) as Arc<dyn DynTool>);
-        let asks = given
-            .asks
-            .then(|| ask_clarification::build(&BuiltinInputs::default()));
-        let tools = tools.chain(asks.flatten());
-        self.compose(AssemblyParts {
+        let tools = tools.chain(given.brought);
+        let parts = AssemblyParts {
             model: chain.model,
             system_prompt: given.system_prompt.as_ref().map(Into::into),
             data: None,
@@ -215,7 +213,8 @@ impl Runtime {
             recursion_limit: given.recursion_limit,
             needs_host,
             checks: Some(self.0.checks.clone()),
-        })
+        };
+        self.compose_described(parts, None, Evaluator::default(), given.subagents)
     }
 
     /// An assembly of parts that live in this process. For Rust code: tests and benchmarks.
@@ -223,21 +222,24 @@ impl Runtime {
     /// # Errors
     /// Those of [`crate::agent::assembly::Assembly::new`]; `Closed`.
     pub fn compose(&self, parts: AssemblyParts) -> Result<Assembly, Error> {
-        self.compose_described(parts, None, Evaluator::default())
+        self.compose_described(parts, None, Evaluator::default(), None)
     }
 
-    /// An assembly, with what its descriptor says besides; a bare graph without that. `evaluator` judges goals.
+    /// An assembly, with what its descriptor says besides; a bare graph without that. `evaluator` judges goals. The object of its
+    /// subagents lives as long as it.
     pub(super) fn compose_described(
         &self,
         parts: AssemblyParts,
         facts: Option<LeadFacts>,
         evaluator: Evaluator,
+        subagents: Option<Subagents>,
     ) -> Result<Assembly, Error> {
         self.check_open()?;
         let assembly = crate::agent::assembly::Assembly::new(parts)?.judged_by(evaluator);
         Ok(Assembly {
             runtime: self.clone(),
             assembly: Arc::new(assembly),
+            subagents,
             described: facts.map(|facts| {
                 Arc::new(Described {
                     facts,

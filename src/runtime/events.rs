@@ -8,6 +8,7 @@ use uuid::fmt::Hyphenated;
 use super::logs::Logs;
 use super::queue::{Body, EventSource, Queue, Weight};
 use super::run::RunShared;
+use super::task_events::TaskEvents;
 use crate::agent::step::Note;
 use crate::ports::checkpoint::CheckpointMeta;
 use crate::ports::clock::Clock;
@@ -15,7 +16,6 @@ use crate::ports::host::HostCall;
 use crate::ports::model::{FailedAttempt, ModelDelta, NextAttempt, Usage};
 use crate::ports::signals::AuditRecord;
 use crate::protocol::json::{push_number, push_quoted, push_value, quote};
-use crate::protocol::message::Message;
 use crate::protocol::run::{RunRequest, StreamMode};
 use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
@@ -38,6 +38,8 @@ pub struct RunEvents {
     logs: Arc<Logs>,
     run: Arc<RunShared>,
     modes: Modes,
+    /// Of a subagent's run: what its agent's host hears of it.
+    task: Option<Arc<TaskEvents>>,
 }
 
 impl RunEvents {
@@ -61,6 +63,32 @@ impl RunEvents {
                 messages: request.streams(StreamMode::Messages),
                 custom: request.streams(StreamMode::Custom),
             },
+            task: None,
+        }
+    }
+
+    /// For the run of a subagent: it asks the host and warns it like any other, on the queue of the run that delegates and with
+    /// the id of the `task` call in the envelope. What it writes is told by `task_running` alone.
+    pub fn of_task(task: Arc<TaskEvents>, run: Arc<RunShared>) -> Self {
+        let parent = task.parent();
+        RunEvents {
+            queue: parent.queue.clone(),
+            source: Arc::new(EventSource::task(
+                &parent.source,
+                &run.run_id,
+                &run.thread_id,
+                task.task_id(),
+            )),
+            clock: parent.clock.clone(),
+            logs: parent.logs.clone(),
+            run,
+            modes: Modes {
+                values: false,
+                updates: false,
+                messages: false,
+                custom: parent.modes.custom,
+            },
+            task: Some(task),
         }
     }
 
@@ -86,7 +114,15 @@ impl RunEvents {
 
     /// Whether anybody sees what nodes write.
     pub fn wants_notes(&self) -> bool {
-        self.queue.is_some() && (self.modes.messages || self.modes.updates)
+        match &self.task {
+            Some(task) => task.wants_steps(),
+            None => self.queue.is_some() && (self.modes.messages || self.modes.updates),
+        }
+    }
+
+    /// Whether anybody sees the steps of the run's subagents.
+    pub fn streams_steps(&self) -> bool {
+        self.queue.is_some() && (self.modes.messages || self.modes.custom)
     }
 
     /// Whether anybody sees whole states.
@@ -96,6 +132,9 @@ impl RunEvents {
 
     /// `run_start`: the first event of a run.
     pub fn run_start(&self, recursion_limit: u32) {
+        if self.task.is_some() {
+            return;
+        }
         self.json("run_start", Weight::Control, || {
             format!("{{\"recursion_limit\":{recursion_limit}}}")
         });
@@ -167,9 +206,12 @@ impl RunEvents {
 
     /// `message` for each message that a node wrote, then `update` with all of the node's writes.
     pub fn notes(&self, notes: Vec<Note>) {
+        if let Some(task) = &self.task {
+            return task.steps(&notes);
+        }
         for Note { node, update } in notes {
             if self.modes.messages {
-                for message in typed_messages(&update) {
+                for message in update.typed_messages() {
                     self.json("message", Weight::Ordinary, || {
                         let message = message.json();
                         let mut text = String::with_capacity(message.len() + node.len() + 32);
@@ -184,7 +226,8 @@ impl RunEvents {
             }
             if self.modes.updates {
                 self.json("update", Weight::Ordinary, || {
-                    let messages: usize = typed_messages(&update)
+                    let messages: usize = update
+                        .typed_messages()
                         .map(|message| message.json().len() + 1)
                         .sum();
                     let mut text = String::with_capacity(messages + node.len() + 64);
@@ -209,6 +252,9 @@ impl RunEvents {
 
     /// `usage`: tokens of one reply, and of the run so far.
     pub fn usage(&self, message_id: &str, usage: &Usage, total: &Usage) {
+        if let Some(task) = &self.task {
+            return task.count(usage);
+        }
         self.json("usage", Weight::Ordinary, || {
             json!({
                 "message_id": message_id, "usage": usage.to_value(), "total": total.to_value(),
@@ -217,11 +263,28 @@ impl RunEvents {
         });
     }
 
+    /// Tokens of a model call of a middleware. They count for a delegation, whose usage is that of all calls (SUB-54).
+    pub fn side_usage(&self, usage: &Usage) {
+        if let Some(task) = &self.task {
+            task.count(usage);
+        }
+    }
+
     /// `values`: the whole state.
     pub fn values(&self, values: &str) {
         self.json("values", Weight::Ordinary, || {
             ["{\"values\":", values, "}"].concat()
         });
+    }
+
+    /// Tells that a delegation of the run began or ended.
+    pub fn task(&self, kind: &'static str, data: impl FnOnce() -> String) {
+        self.json(kind, Weight::Control, data);
+    }
+
+    /// `task_running`: a step of a subagent.
+    pub fn task_running(&self, data: impl FnOnce() -> String) {
+        self.json("task_running", Weight::Ordinary, data);
     }
 
     /// `goal`: a goal is judged, or something came of that.
@@ -323,13 +386,6 @@ impl RunEvents {
             queue.push(&self.source, kind, self.clock.now(), body, weight);
         }
     }
-}
-
-fn typed_messages(update: &StateUpdate) -> impl Iterator<Item = &Message> {
-    update.writes.iter().flat_map(|(_, write)| match write {
-        Write::Messages(messages) => messages.as_slice(),
-        Write::Value(_) | Write::Overwrite(_) => &[],
-    })
 }
 
 fn push_or_null(out: &mut String, text: Option<&str>) {

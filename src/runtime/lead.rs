@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Runtime;
 use super::assembly::{Assembly, check_host_tools};
+use super::family::{Family, Parent, ParentModel, ParentSkills};
 use super::model_chain::{self, CallPolicy};
+use super::subagents::Subagents;
 use super::sync::lock;
 use crate::adapters::agents_dir::AgentsDir;
 use crate::adapters::host_memory::HostMemory;
@@ -22,11 +24,14 @@ use crate::agent::authorization::{access_of_request, principal};
 use crate::agent::goal::Evaluator;
 use crate::agent::lead::{self, LeadFacts, LeadInputs};
 use crate::agent::model_choice::{self, ModelChoice, ModelQuestion};
-use crate::agent::options::{LeadOptions, recursion_limit};
+use crate::agent::options::{LeadOptions, SubagentLimits, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
+use crate::agent::subagent_scope::SubagentScope;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
 use crate::middleware::OtherModel;
+use crate::middleware::read_before_write::FileTurns;
+use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::summarization::SummaryModels;
 use crate::ports::agents::AgentStore;
 use crate::ports::authorization::Access;
@@ -49,6 +54,8 @@ use crate::protocol::runtime_op::ResetAgent;
 use crate::protocol::trust::{Identifier, SourcedText};
 use crate::protocol::user_id::UserId;
 use crate::protocol::warning::{Warning, Warnings};
+use crate::skills::library::SkillLibrary;
+use crate::subagents::definition::Registry;
 use crate::tools::arguments::ArgumentChecks;
 use crate::tools::self_management::AgentScope;
 use crate::tools::setup_agent::SetupAgent;
@@ -77,7 +84,7 @@ pub struct LeadScope {
 }
 
 /// A model that is ready to answer, and whether it asks the host.
-type ReadyModel = (Arc<dyn DynModelProvider>, bool);
+pub(super) type ReadyModel = (Arc<dyn DynModelProvider>, bool);
 
 impl LeadScope {
     /// Reads nothing yet.
@@ -133,6 +140,21 @@ impl LeadScope {
             references,
             app: Arc::new(app),
         }
+    }
+
+    /// Takes out of a model's settings what came from the environment.
+    pub(super) fn leave_out_references(&self, parameters: &mut Map<String, Value>) {
+        self.references.leave_out(parameters);
+    }
+
+    /// The configuration.
+    pub fn app(&self) -> &AppConfig {
+        &self.app
+    }
+
+    /// The same, to be kept.
+    pub(super) fn shared_app(&self) -> &Arc<AppConfig> {
+        &self.app
     }
 
     /// The op `reset_agent` (CA-8).
@@ -216,11 +238,11 @@ impl Runtime {
         &self,
         config: LeadConfig,
         is_described: bool,
+        subagents: Option<Subagents>,
     ) -> Result<Assembly, Error> {
-        let own;
         let has_own = config.app_config.is_some();
         let scope = match config.app_config.clone() {
-            None => &self.0.lead,
+            None => self.0.lead.clone(),
             Some(app) => {
                 let (app, references) = AppConfig::read(app, &|name| std::env::var(name).ok())
                     .and_then(|(app, references)| {
@@ -228,8 +250,7 @@ impl Runtime {
                         Ok((app, references))
                     })
                     .map_err(|error| error.below("/app_config"))?;
-                own = LeadScope::new(app, references, self.0.driver.is_driven());
-                &own
+                Arc::new(LeadScope::new(app, references, self.0.driver.is_driven()))
             }
         };
         let of_request = config.tools.iter().enumerate().collect::<Vec<_>>();
@@ -245,13 +266,14 @@ impl Runtime {
             note_places(scope.app.host_tools(), "/app_config");
         }
         note_places(of_request, "");
-        let made = self.lead_parts(scope, config);
+        let made = self.lead_parts(&scope, config, is_described, subagents.as_ref());
         let (parts, facts, evaluator, warnings) = made.map_err(|error| match has_own {
             true => below_own_sections(error),
             false => error,
         })?;
         let tools = parts.tools.clone();
-        let composed = self.compose_described(parts, is_described.then_some(facts), evaluator);
+        let facts = is_described.then_some(facts);
+        let composed = self.compose_described(parts, facts, evaluator, subagents);
         let assembly = composed.map_err(|error| at_its_tool(error, &tools, &places))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
@@ -260,8 +282,10 @@ impl Runtime {
 
     fn lead_parts(
         &self,
-        scope: &LeadScope,
+        scope: &Arc<LeadScope>,
         config: LeadConfig,
+        is_described: bool,
+        subagents: Option<&Subagents>,
     ) -> Result<(AssemblyParts, LeadFacts, Evaluator, Warnings), Error> {
         let app = &scope.app;
         let sections = Sections::new(&config.configurable, &config.context);
@@ -278,8 +302,9 @@ impl Runtime {
             _ => None,
         };
         let agent = agent.as_deref();
+        let limits = subagents.map_or_else(|| SubagentLimits::of(app), Subagents::limits);
         let (options, mut warnings) =
-            LeadOptions::resolve(sections, selection.clone(), app, agent)?;
+            LeadOptions::resolve(sections, selection.clone(), limits, agent)?;
         warnings.extend(scope.absent.clone());
         if options.selection.is_bootstrap && scope.agents.is_none() {
             warnings.add(
@@ -330,8 +355,49 @@ impl Runtime {
             _ => None,
         };
 
-        let mut configured = scope.configured.clone();
-        configured.extend(config.tools.iter().map(host_tool));
+        let own = config.tools.iter().map(host_tool);
+        let configured: Arc<[ConfiguredTool]> =
+            scope.configured.iter().cloned().chain(own).collect();
+        let whom = whom.transpose()?;
+        let installed: Arc<dyn SkillLibrary> = Arc::new(UserSkills::new(
+            scope.skills.clone(),
+            scope.skill_settings.clone(),
+            Some(user.as_str().to_owned()),
+            scope.offload,
+        ));
+        let thread_files = scope.thread_files(&user);
+        let sandbox = scope.sandbox(&user);
+        let sandbox = sandbox.map(|port| Arc::new(RunSandboxes::new(port)));
+        let file_turns = FileTurns::default();
+        let registry = options
+            .subagent_enabled
+            .then(|| Arc::new(Registry::of(app)));
+        let family = registry.as_ref().map(|registry| {
+            let parent = Parent {
+                scope: scope.clone(),
+                app: app.clone(),
+                model: ParentModel::Named(model.name.clone()),
+                tools: configured.clone(),
+                groups: agent.and_then(|agent| agent.tool_groups.clone()),
+                is_lead: true,
+                access: access.clone(),
+                principal: whom.clone(),
+                skills: Some(ParentSkills {
+                    catalog: loaded.catalog.clone(),
+                    installed: installed.clone(),
+                    allowed: lead::allowed_skills(&options, agent),
+                }),
+                thread_files: thread_files.clone(),
+                sandbox: sandbox.clone(),
+                file_turns: file_turns.clone(),
+                described: is_described.then(|| config.build.clone()),
+                told: warnings.clone(),
+            };
+            Family::new(self, parent, registry.clone(), SubagentScope::of(agent))
+        });
+        let family = family.transpose()?.flatten();
+        let delegation = family.map(|family| self.delegation(family, subagents, &mut warnings));
+        let (delegate, children_ask) = delegation.unzip();
         let limit = config.recursion_limit;
         let lead = lead::compose(LeadInputs {
             app,
@@ -340,23 +406,21 @@ impl Runtime {
             default_soul,
             model: &model,
             access,
-            principal: whom.transpose()?,
+            principal: whom,
             catalog: loaded.catalog.clone(),
-            installed: Arc::new(UserSkills::new(
-                scope.skills.clone(),
-                scope.skill_settings.clone(),
-                Some(user.as_str().to_owned()),
-                scope.offload,
-            )),
+            installed,
             configured: &configured,
             self_tool: self_tool(scope, &options, &user),
             title_model: self.title_model(scope)?,
-            summary_models: self.summary_models(scope, &model)?,
+            summary_models: self.summary_models(scope, Some(&model.name))?,
             memory: policy.access(),
             extra_middleware: &config.extra_middleware,
             memory_queue: scope.memory_queue(),
-            thread_files: scope.thread_files(&user),
-            sandbox: scope.sandbox(&user),
+            thread_files,
+            sandbox,
+            file_turns,
+            subagents: registry.as_deref(),
+            delegate,
             recursion_limit: limit,
             build: config.build,
         })?;
@@ -377,7 +441,8 @@ impl Runtime {
         let from_host = |tool: &Arc<dyn DynTool>| {
             matches!(tool.origin(), ToolOrigin::Host | ToolOrigin::Mcp(_))
         };
-        let needs_host = model_asks || lead.tools.iter().any(from_host);
+        let children_ask = children_ask.unwrap_or(false);
+        let needs_host = model_asks || children_ask || lead.tools.iter().any(from_host);
         let parts = AssemblyParts {
             model: provider,
             system_prompt: Some(lead.prompt.system),
@@ -413,7 +478,11 @@ impl Runtime {
 
     /// The model as chosen, with its retries and fallbacks, and whether it asks the host. One that was asked for before with
     /// the same settings is the same provider.
-    fn ready_model(&self, scope: &LeadScope, model: &ModelChoice) -> Result<ReadyModel, Error> {
+    pub(super) fn ready_model(
+        &self,
+        scope: &LeadScope,
+        model: &ModelChoice,
+    ) -> Result<ReadyModel, Error> {
         let key = format!("{:?}", (&model.name, &model.entry));
         if let Some((provider, asks)) = lock(&scope.ready).get(&key) {
             return Ok((provider.clone(), *asks));
@@ -465,11 +534,12 @@ impl Runtime {
             .transpose()
     }
 
-    /// Who writes summaries of an agent whose model is `of_run`; `None` when long threads are left as they are.
-    fn summary_models(
+    /// Who writes summaries of an agent whose model the configuration names `of_run`, where it has a name there; `None` when
+    /// long threads are left as they are.
+    pub(super) fn summary_models(
         &self,
         scope: &LeadScope,
-        of_run: &ModelChoice,
+        of_run: Option<&str>,
     ) -> Result<Option<SummaryModels>, Error> {
         let section = &scope.app.summarization;
         if !section.is_enabled() {
@@ -479,11 +549,12 @@ impl Runtime {
         let configured = configured
             .map(|name| self.other_model(scope, name, "/summarization/model_name"))
             .transpose()?;
-        let measured = section.model_name.as_deref().unwrap_or(&of_run.name);
-        let measured = scope.app.model(measured);
+        let measured = section.model_name.as_deref().or(of_run);
+        let measured = measured.and_then(|name| scope.app.model(name));
+        let run = of_run.map(|name| self.other_model(scope, name, ""));
         Ok(Some(SummaryModels {
             configured,
-            run: Some(self.other_model(scope, &of_run.name, "")?),
+            run: run.transpose()?,
             max_input_tokens: measured.and_then(|model| model.metadata.context_window),
             provider: measured.map(|model| model.model.config.provider().to_owned()),
         }))
@@ -559,7 +630,7 @@ fn at_its_tool(
 }
 
 /// Asks for a model that answers without thinking.
-fn plain(name: &str) -> ModelQuestion<'_> {
+pub(super) fn plain(name: &str) -> ModelQuestion<'_> {
     ModelQuestion {
         wanted: Some(name),
         thinking: false,

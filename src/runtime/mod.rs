@@ -2,14 +2,19 @@
 
 mod assembly;
 mod calls;
+pub mod capacity;
+mod delegation;
+mod direct;
 mod driver;
 mod events;
+mod family;
 mod goal_loop;
 pub mod guarded;
 mod ids;
 mod in_flight;
 pub mod inject;
 mod lead;
+mod life_cycle;
 mod logs;
 mod model_chain;
 mod models;
@@ -17,7 +22,9 @@ mod queue;
 mod retry;
 mod run;
 mod stores;
+mod subagents;
 mod sync;
+mod task_events;
 mod thread;
 mod thread_goal;
 mod worker;
@@ -32,6 +39,7 @@ use serde_json::{Value, json};
 
 pub use self::assembly::Assembly;
 pub use self::queue::Wakeup;
+pub use self::subagents::{FindSubagents, Subagents};
 pub use self::sync::{Answer, Wait};
 
 use self::calls::Calls;
@@ -51,6 +59,7 @@ use crate::adapters::system_clock::{FixedClock, SystemClock};
 use crate::ports::checkpoint::DynCheckpointStore;
 use crate::ports::clock::Clock;
 use crate::ports::model::DynModelProvider;
+use crate::protocol::app_config::AppConfig;
 use crate::protocol::config::{ModelRef, QueueConfig, RuntimeConfig};
 use crate::protocol::decode::{from_text, from_value, tagged};
 use crate::protocol::error::{Error, ErrorCode};
@@ -75,7 +84,7 @@ struct Inner {
     /// The places of model calls of lead agents.
     in_flight: SharedInFlight,
     /// What lead agents share.
-    lead: LeadScope,
+    lead: Arc<LeadScope>,
     checks: Arc<ArgumentChecks>,
     calls: Arc<Calls>,
     threads: Mutex<OpenThreads>,
@@ -166,7 +175,7 @@ impl Runtime {
                 .map(|model| (model.name.clone(), model.model.clone()))
                 .collect(),
             in_flight,
-            lead: LeadScope::new(config.app, references, is_driven),
+            lead: Arc::new(LeadScope::new(config.app, references, is_driven)),
             checks,
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,
@@ -369,10 +378,9 @@ impl Runtime {
         json: &str,
     ) -> Result<Run, Error> {
         self.check_open()?;
-        let same = |other: &Runtime| Arc::ptr_eq(&self.0, &other.0);
-        if !same(assembly.runtime())
-            || !same(&thread.runtime)
-            || queue.is_some_and(|queue| !same(&queue.runtime))
+        if !self.is(assembly.runtime())
+            || !self.is(&thread.runtime)
+            || queue.is_some_and(|queue| !self.is(&queue.runtime))
         {
             return Err(Error::new(
                 ErrorCode::Handle,
@@ -427,6 +435,7 @@ impl Runtime {
             shared.clone(),
             &request,
         ));
+        let _ = shared.events.set(Arc::downgrade(&events));
         let task = RunTask {
             shared: shared.clone(),
             assembly: assembly.assembly.clone(),
@@ -438,6 +447,7 @@ impl Runtime {
             request,
             input,
             secrets,
+            subagent: None,
         };
         let ending = Ending {
             inner: self.0.clone(),
@@ -475,6 +485,16 @@ impl Runtime {
     /// `Handle` for an id that was never given; those of decoding. The call stays open then.
     pub fn finish(&self, call_id: u64, json: &str) -> Result<Answer<()>, Error> {
         self.0.calls.finish(call_id, json)
+    }
+
+    /// Whether both are one runtime.
+    fn is(&self, other: &Runtime) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The sections of its configuration.
+    fn app_config(&self) -> &AppConfig {
+        self.0.lead.app()
     }
 
     fn check_open(&self) -> Result<(), Error> {
@@ -742,6 +762,10 @@ impl Run {
                     self.shared.request_cancel(reason);
                 }
                 Ok(json!({ "cancelled": !is_over }).to_string())
+            }
+            RunOp::CancelTask { task_id, reason } => {
+                let cancelled = self.shared.cancel_task(&task_id, reason);
+                Ok(json!({ "cancelled": cancelled }).to_string())
             }
             RunOp::Status => Ok(json!({
                 "run_id": &*self.shared.run_id,

@@ -33,6 +33,8 @@ pub struct EventSource {
     seq: AtomicU64,
     /// First number of what a lossy queue dropped since the last event that got through; 0 for none.
     dropped_from: AtomicU64,
+    /// Of a subagent: the run that delegates, whose numbers count.
+    origin: Option<Arc<EventSource>>,
 }
 
 impl EventSource {
@@ -46,7 +48,18 @@ impl EventSource {
             ),
             seq: AtomicU64::new(0),
             dropped_from: AtomicU64::new(0),
+            origin: None,
         }
+    }
+
+    /// The source of events that a subagent sends in a run of `origin`, in the same count.
+    pub fn task(origin: &Arc<EventSource>, run_id: &str, thread_id: &str, task_id: &str) -> Self {
+        let mut source = EventSource::run(run_id, thread_id);
+        source.envelope.push_str("\"task_id\":");
+        push_quoted(&mut source.envelope, task_id);
+        source.envelope.push(',');
+        source.origin = Some(origin.clone());
+        source
     }
 
     /// The source of events that belong to no run.
@@ -55,6 +68,7 @@ impl EventSource {
             envelope: String::new(),
             seq: AtomicU64::new(0),
             dropped_from: AtomicU64::new(0),
+            origin: None,
         }
     }
 }
@@ -227,18 +241,16 @@ impl Queue {
                 state.bytes += added;
                 return;
             }
-            let seq = source.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            let run = source.origin.as_ref().unwrap_or(source);
+            let seq = run.seq.fetch_add(1, Ordering::Relaxed) + 1;
             if self.lossy && weight == Weight::Ordinary && self.is_full(&state) {
-                let _ = source.dropped_from.compare_exchange(
-                    0,
-                    seq,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
+                let _ =
+                    run.dropped_from
+                        .compare_exchange(0, seq, Ordering::Relaxed, Ordering::Relaxed);
                 return;
             }
             let mut seq = seq;
-            let dropped_from = source.dropped_from.swap(0, Ordering::Relaxed);
+            let dropped_from = run.dropped_from.swap(0, Ordering::Relaxed);
             if dropped_from > 0 {
                 // The gap takes the number of the last event that was dropped, so that numbers keep growing.
                 let last = seq - 1;
@@ -249,7 +261,7 @@ impl Queue {
                 self.append(
                     &mut state,
                     Event {
-                        source: source.clone(),
+                        source: run.clone(),
                         seq: last,
                         kind: "gap",
                         at,

@@ -1,14 +1,16 @@
 //! One run as others see it: its ids, its cancel switch, its result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::driver::Driver;
+use super::events::RunEvents;
 use super::sync::{Answer, Wait, lock};
+use crate::ports::model::Usage;
 use crate::ports::signals::RunSignals;
 use crate::protocol::error::Error;
 
@@ -29,6 +31,12 @@ pub struct RunShared {
     pub cancel: CancellationToken,
     /// What the parts of the agent tell it.
     pub signals: Arc<RunSignals>,
+    /// Its events, for what delegates in it.
+    pub(super) events: OnceLock<Weak<RunEvents>>,
+    /// The delegations that go on.
+    tasks: Mutex<Vec<(Arc<str>, Arc<RunShared>)>>,
+    /// Tokens of its delegations that have ended.
+    subagent_usage: Mutex<Option<Usage>>,
     cancel_reason: Mutex<CancelReason>,
     /// The thread is free again; the result may still be on its way.
     ended: AtomicBool,
@@ -46,6 +54,9 @@ impl RunShared {
             thread_id,
             cancel: CancellationToken::new(),
             signals: Arc::new(RunSignals::new()),
+            events: OnceLock::new(),
+            tasks: Mutex::default(),
+            subagent_usage: Mutex::default(),
             cancel_reason: Mutex::default(),
             ended: AtomicBool::new(false),
             ended_notify: Notify::new(),
@@ -72,6 +83,35 @@ impl RunShared {
     /// Why the run was asked to end.
     pub fn cancel_reason(&self) -> Option<String> {
         lock(&self.cancel_reason).reason.clone()
+    }
+
+    /// Notes that a delegation goes on: its `task` call, and its run.
+    pub(super) fn begin_task(&self, task_id: &Arc<str>, run: &Arc<RunShared>) {
+        lock(&self.tasks).push((task_id.clone(), run.clone()));
+    }
+
+    /// Notes that a delegation has ended, and its tokens.
+    pub(super) fn end_task(&self, run: &Arc<RunShared>, usage: Option<&Usage>) {
+        lock(&self.tasks).retain(|(_, known)| !Arc::ptr_eq(known, run));
+        if let Some(usage) = usage {
+            lock(&self.subagent_usage)
+                .get_or_insert_default()
+                .add(usage);
+        }
+    }
+
+    /// Asks the delegation of a `task` call to end; whether it went on.
+    pub fn cancel_task(&self, task_id: &str, reason: Option<String>) -> bool {
+        let tasks = lock(&self.tasks);
+        let mut of_call = tasks.iter().filter(|(id, _)| **id == *task_id);
+        of_call
+            .next_back()
+            .is_some_and(|(_, run)| run.request_cancel(reason))
+    }
+
+    /// Tokens of the delegations that have ended; `None` when none told of any.
+    pub fn subagent_usage(&self) -> Option<Usage> {
+        lock(&self.subagent_usage).clone()
     }
 
     /// Whether the run has let go of its thread.

@@ -39,6 +39,8 @@ pub struct ThreadServices {
 pub struct OpenThread {
     /// Its id.
     pub id: Arc<str>,
+    /// Whether its checkpoints are stored.
+    pub(super) is_stored: bool,
     pub(super) services: Arc<ThreadServices>,
     resident: Mutex<Resident>,
     /// The newest run that was admitted; it may have ended. Taken before `resident`.
@@ -76,10 +78,23 @@ impl OpenThread {
         let stored = block_on(services.store.open(&id))?;
         Ok(OpenThread {
             id,
+            is_stored: true,
             services,
             resident: Mutex::new(Resident::of(stored)),
             run: Mutex::new(None),
         })
+    }
+
+    /// A thread without anything in it that lives in memory alone, as long as the one run on it: that of a subagent (SUB-21). Its
+    /// id is that of the thread on whose behalf it is there; the store never sees it.
+    pub fn of_subagent(id: Arc<str>, services: Arc<ThreadServices>) -> Self {
+        OpenThread {
+            id,
+            is_stored: false,
+            services,
+            resident: Mutex::default(),
+            run: Mutex::new(None),
+        }
     }
 
     /// `fawn_thread_update`: one step of writes from outside a run.

@@ -24,6 +24,7 @@ use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
 use crate::middleware::{Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool};
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
+use crate::ports::delegate::SubagentRun;
 use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
 use crate::ports::model::{
     DeltaSink, DynModelProvider, FailedAttempt, ModelDelta, ModelError, ModelReply, ModelRequest,
@@ -39,6 +40,7 @@ use crate::protocol::run::{Durability, RunRequest, RunStatus};
 use crate::protocol::time::Timestamp;
 use crate::protocol::warning::Warning;
 use crate::state::Overlay;
+use crate::state::delta::StateDelta;
 use crate::state::update::StateUpdate;
 use crate::tools::clarification_request::HUMAN_INPUT;
 
@@ -64,18 +66,24 @@ pub struct RunTask {
     pub input: Option<StateUpdate>,
     /// What the request's context held as `secrets`.
     pub secrets: Option<RequestSecrets>,
+    /// Which subagent it is the run of, if it is one's.
+    pub subagent: Option<Arc<SubagentRun>>,
 }
 
 impl RunTask {
     /// Runs to the end. Whatever happens, panics included, the run ends with exactly one result; it is returned after the
     /// thread was let go of, for the caller to announce.
     pub async fn run(self) -> String {
-        let shared = self.shared.clone();
-        let thread = self.thread.clone();
-        let outcome = match Guarded::new(self.steps()).await {
+        let outcome = self.outcome().await;
+        result_json(&self.shared, &self.thread, &outcome)
+    }
+
+    /// Runs to the end, and tells how it was.
+    pub async fn outcome(&self) -> Outcome {
+        match Guarded::new(self.steps()).await {
             Ok(outcome) => outcome,
             Err(panic) => {
-                thread.distrust();
+                self.thread.distrust();
                 let error = Error::new(ErrorCode::Panic, "the run panicked").caused_by(panic);
                 Outcome {
                     status: RunStatus::Error,
@@ -85,11 +93,10 @@ impl RunTask {
                     usage: Usage::default(),
                 }
             }
-        };
-        result_json(&shared, &thread, &outcome)
+        }
     }
 
-    async fn steps(self) -> Outcome {
+    async fn steps(&self) -> Outcome {
         if let Some(predecessor) = &self.predecessor {
             predecessor.end().await;
         }
@@ -110,7 +117,7 @@ impl RunTask {
                 started_at: self.events.now(),
                 signals: self.shared.signals.clone(),
                 clock: Some(self.events.clock().clone()),
-                subagent: None,
+                subagent: self.subagent.clone(),
                 beginning: OnceLock::new(),
             }),
             host: Arc::new(RunHost {
@@ -154,8 +161,10 @@ impl RunTask {
                 Step::CallTools(calls) => self.call_tools(&mut machine, calls, &context).await,
                 Step::Await(effect) => self.effect(&mut machine, effect, &context).await,
                 Step::Save(source) => self.save(&mut machine, source).await,
+                // A subagent has one piece of work, whatever goal its agent's thread has (GOAL-12).
+                Step::Done(outcome) if self.subagent.is_some() => return outcome,
                 Step::Done(outcome) => {
-                    let next = goals.after_turn(&self, &context, &outcome, &mut ids).await;
+                    let next = goals.after_turn(self, &context, &outcome, &mut ids).await;
                     match next {
                         Next::Turn(input) => machine.begin_turn(input),
                         Next::End => return outcome,
@@ -347,6 +356,12 @@ impl RunTask {
                     () = self.shared.cancel.cancelled() => None,
                     result = call => Some(result),
                 };
+                if let Some(Ok(ModelReply {
+                    usage: Some(usage), ..
+                })) = &result
+                {
+                    self.events.side_usage(usage);
+                }
                 match result {
                     Some(result) => machine.answered(EffectAnswer::Model(Box::new(result))),
                     None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
@@ -371,7 +386,10 @@ impl RunTask {
     }
 
     async fn save(&self, machine: &mut RunMachine, source: Source) {
-        let delta = self.thread.with_state(|state| machine.delta(state));
+        let delta = match self.thread.is_stored {
+            true => self.thread.with_state(|state| machine.delta(state)),
+            false => StateDelta::default(),
+        };
         let meta = if delta.is_empty() {
             None
         } else {
@@ -456,6 +474,10 @@ fn result_json(shared: &RunShared, thread: &OpenThread, outcome: &Outcome) -> St
         outcome.usage.to_value(),
         reply.as_ref().map_or("null", |message| message.json()),
     );
+    if let Some(usage) = shared.subagent_usage() {
+        text.push_str(",\"subagent_usage\":");
+        text.push_str(&usage.to_value().to_string());
+    }
     if let Some(question) = question {
         text.push_str(",\"human_input\":");
         text.push_str(&question);

@@ -4,6 +4,7 @@ pub mod channels;
 pub mod coerce;
 pub mod delta;
 pub mod ids;
+pub(crate) mod message_marks;
 mod message_text;
 pub mod messages;
 mod overlay;
@@ -14,6 +15,7 @@ pub mod reducers;
 pub mod thread;
 pub mod transcript;
 pub mod update;
+pub(crate) mod user_message;
 pub mod values;
 
 pub use thread::{Overlay, Selection, ThreadState, View};

@@ -64,6 +64,14 @@ pub struct StateUpdate {
 }
 
 impl StateUpdate {
+    /// The typed messages that it writes, in order.
+    pub fn typed_messages(&self) -> impl Iterator<Item = &Message> {
+        self.writes.iter().flat_map(|(_, write)| match write {
+            Write::Messages(messages) => messages.as_slice(),
+            Write::Value(_) | Write::Overwrite(_) => &[],
+        })
+    }
+
     /// Reads `{channel: value, …}`; see [`Write::decode`] for the values.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ pub mod present_files;
 pub mod query;
 pub mod self_management;
 pub mod setup_agent;
+pub mod task;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod tool_search;
@@ -18,6 +19,7 @@ pub mod view_image;
 
 use std::sync::Arc;
 
+use crate::ports::delegate::Delegate;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::DynTool;
 
@@ -33,7 +35,7 @@ pub const TOOLS: &[(&str, Build)] = &[
     // The list and the cancelling of background tasks: with the runtime of MCP tasks.
     // list_uploaded_files: with uploads.
     // skill_manage: with the evolution of skills.
-    // task: with subagents.
+    ("task", task::build),
     ("view_image", view_image::build),
 ];
 
@@ -42,6 +44,8 @@ pub const TOOLS: &[(&str, Build)] = &[
 pub struct BuiltinInputs {
     /// The files of the user's threads, if they are kept on this machine and the agent's tools work on them there.
     pub thread_files: Option<Arc<dyn ThreadFiles>>,
+    /// To whom the agent gives work, if it may delegate.
+    pub delegate: Option<Arc<dyn Delegate>>,
     /// Whether the model sees images.
     pub vision: bool,
 }

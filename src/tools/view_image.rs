@@ -163,6 +163,7 @@ mod tests {
         let inputs = BuiltinInputs {
             thread_files: Some(files),
             vision: true,
+            ..BuiltinInputs::default()
         };
         build(&inputs).expect("a tool")
     }
@@ -226,6 +227,7 @@ mod tests {
             let inputs = BuiltinInputs {
                 thread_files,
                 vision,
+                ..BuiltinInputs::default()
             };
             assert_eq!(build(&inputs).is_some(), there);
         }

@@ -188,6 +188,7 @@ programs! {
     queue
     wakeup
     run
+    subagents
     soak
     misuse
     threads

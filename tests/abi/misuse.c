@@ -26,6 +26,13 @@ static int32_t json_runtime(const char *json, size_t len, fawn_buf *buf) {
 static int32_t json_runtime_submit(const char *json, size_t len, fawn_buf *buf) {
   return fawn_runtime_submit(o.runtime, json, len, buf);
 }
+static int32_t json_subagents(const char *json, size_t len, fawn_buf *buf) {
+  fawn_subagents made = 7;
+  int32_t status = fawn_subagents_new(o.runtime, json, len, &made, buf);
+  CHECK((status == FAWN_OK) == (made != 0));
+  fawn_subagents_free(made);
+  return status;
+}
 static int32_t json_assembly(const char *json, size_t len, fawn_buf *buf) {
   fawn_assembly made = 7;
   int32_t status = fawn_assembly_new(o.runtime, json, len, &made, buf);
@@ -92,6 +99,7 @@ static const json_function json_functions[] = {
     {"fawn_descriptor_diagram", fawn_descriptor_diagram, NULL},
     {"fawn_runtime_new", json_runtime, UNKNOWN},
     {"fawn_runtime_submit", json_runtime_submit, "{\"op\":\"delete_thread\",\"thread_id\":\"t\",\"no_such_member\":1}"},
+    {"fawn_subagents_new", json_subagents, UNKNOWN},
     {"fawn_assembly_new", json_assembly, UNKNOWN},
     {"fawn_thread_open", json_thread, UNKNOWN},
     {"fawn_thread_update", json_update, UNKNOWN},
@@ -198,6 +206,9 @@ static void all_refuse_handle(uint64_t handle, const objects *right) {
     REFUSED(fawn_runtime_submit(handle, "{}", 2, &buf));
     REFUSED(fawn_runtime_stats(handle, &buf));
     REFUSED(fawn_runtime_shutdown(handle, -1, &buf));
+    REFUSED(fawn_subagents_new(handle, "{}", 2, &made, &buf));
+    CHECK(made == 0);
+    made = 7;
     REFUSED(fawn_assembly_new(handle, "{}", 2, &made, &buf));
     CHECK(made == 0);
     made = 7;
@@ -210,6 +221,10 @@ static void all_refuse_handle(uint64_t handle, const objects *right) {
     REFUSED(fawn_call_finish(handle, 1, "{}", 2, &buf));
     fawn_runtime_free(handle);
   }
+  REFUSED(fawn_subagents_start(handle, &buf));
+  REFUSED(fawn_subagents_stop(handle, -1, &buf));
+  REFUSED(fawn_subagents_stats(handle, &buf));
+  fawn_subagents_free(handle);
   if (handle != right->assembly) {
     REFUSED(fawn_assembly_descriptor(handle, &buf));
     made = 7;
@@ -358,6 +373,9 @@ static void after_shutdown(void) {
   CHECK_STATUS(fawn_runtime_shutdown(down.runtime, -1, NULL), FAWN_OK);
 #define CLOSED(call) CHECK_ERROR(call, buf, FAWN_ERR_CLOSED, "\"code\":\"closed\"")
   CLOSED(fawn_runtime_submit(down.runtime, "{\"op\":\"reset_agent\"}", FAWN_NTS, &buf));
+  CLOSED(fawn_subagents_new(down.runtime, "{}", 2, &made, &buf));
+  CHECK(made == 0);
+  made = 7;
   CLOSED(fawn_assembly_new(down.runtime, ASSEMBLY, FAWN_NTS, &made, &buf));
   CHECK(made == 0);
   CLOSED(fawn_thread_open(down.runtime, "{}", 2, &made, &buf));

@@ -1,6 +1,6 @@
 //! Run options of a lead agent: each row of the table of options, with its precedence, default, bounds and bad values.
 
-use fawn::agent::options::{InteractionMode, LeadOptions, recursion_limit};
+use fawn::agent::options::{InteractionMode, LeadOptions, SubagentLimits, recursion_limit};
 use fawn::agent::sections::{Sections, is_truthy};
 use fawn::agent::selection::AgentSelection;
 use fawn::protocol::agent_record::{AgentRecord, ReasoningEffort};
@@ -32,7 +32,7 @@ fn resolve(
     let (configurable, context) = (object(configurable), object(context));
     let sections = Sections::new(&configurable, &context);
     let selection = AgentSelection::new(sections, None)?;
-    LeadOptions::resolve(sections, selection, app, agent)
+    LeadOptions::resolve(sections, selection, SubagentLimits::of(app), agent)
 }
 
 /// The options, with the same members given in either section.

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use fawn::agent::assembly::AssemblyParts;
-use fawn::agent::tool_list::{ConfiguredTool, SelfTool, ToolList, ToolListInputs, available_tools};
+use fawn::agent::tool_list::{
+    ConfiguredTool, NameFilter, SelfTool, ToolList, ToolListInputs, available_tools,
+};
 use fawn::middleware::Middleware;
 use fawn::middleware::clarification::Clarification;
 use fawn::middleware::deferred_tool_filter::DeferredToolFilter;
@@ -95,10 +97,11 @@ fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Access>) -> AssemblyPa
         configured: &configured,
         groups: None,
         host_bash: false,
-        builtins: BuiltinInputs::default(),
+        builtins: Some(BuiltinInputs::default()),
         self_tool: SelfTool::None,
         webhook: false,
         non_interactive: false,
+        names: NameFilter::default(),
         late: Vec::new(),
         access: authorization,
         deferral: true,

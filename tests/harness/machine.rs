@@ -9,7 +9,7 @@ use fawn::agent::step::{Outcome, Step};
 use fawn::middleware::{Hook, HookOutput, Jump, ModelResponse};
 use fawn::ports::checkpoint::Source;
 use fawn::ports::model::{ModelDelta, ModelReply};
-use fawn::ports::tool::{ToolAnswer, ToolOutcome};
+use fawn::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use fawn::protocol::error::{Error, ErrorCode};
 use fawn::protocol::message::{Kind, Message};
 use fawn::protocol::run::RunStatus;
@@ -98,7 +98,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                     let Some(entry) = assembly.tool(&call.name) else {
                         return ToolOutcome::Failed("no such tool".into());
                     };
-                    ready(entry.tool.call_boxed(fawn::ports::tool::ToolInvocation {
+                    ready(entry.tool.call_boxed(ToolInvocation {
                         message_id: message_id.clone(),
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
@@ -139,6 +139,56 @@ fn hello() -> Option<StateUpdate> {
 
 fn two_turns() -> ScriptModel {
     ScriptModel::new(vec![calls(&[("f", "c1", json!({"x": 1}))]), says("done")])
+}
+
+/// Tells which channels it finds, and how many messages.
+struct Looker(ToolSpec, &'static [Channel]);
+
+impl Looker {
+    fn new(name: &str, reads: &'static [Channel]) -> Arc<dyn DynTool> {
+        let parameters = json!({"type": "object"}).into();
+        let (name, description) = (name.to_owned(), String::new());
+        let spec = ToolSpec {
+            name,
+            description,
+            parameters,
+        };
+        Arc::new(Looker(spec, reads))
+    }
+}
+
+impl Tool for Looker {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+    fn reads(&self) -> &[Channel] {
+        self.1
+    }
+    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let reads = &invocation.reads;
+        let title = reads.get(Channel::Title);
+        answer(&format!("{title:?}, {} messages", reads.messages().len()))
+    }
+}
+
+#[test]
+fn a_tool_reads_the_channels_that_it_names_and_only_its_calls_cost_that() {
+    let model = ScriptModel::new(vec![
+        calls(&[("plain", "c1", json!({}))]),
+        calls(&[("plain", "c2", json!({})), ("looks", "c3", json!({}))]),
+        says("done"),
+    ]);
+    let mut parts = parts(model);
+    parts.tools = vec![
+        Looker::new("plain", &[]),
+        Looker::new("looks", &[Channel::Messages, Channel::Title]),
+    ];
+    let input = StateUpdate::decode(json!({"messages": "hello", "title": "T"})).unwrap();
+    let done = run(parts, ThreadState::new(), Some(input), 9);
+    let texts = done.texts();
+    assert_eq!(texts[2], "tool:None, 0 messages");
+    // What stands before the answers, the reply that calls included.
+    assert_eq!(texts[5], "tool:Some(String(\"T\")), 4 messages");
 }
 
 fn with_tool(model: ScriptModel) -> AssemblyParts {
@@ -317,7 +367,7 @@ fn ex_7_return_direct_ends_only_when_every_call_of_the_reply_is_direct() {
     let run_with = |list: &[(&str, &str, Value)]| {
         let mut parts = parts(ScriptModel::new(vec![calls(list), says("done")]));
         let direct = crate::parts::FnTool {
-            spec: fawn::ports::tool::ToolSpec {
+            spec: ToolSpec {
                 name: "d".into(),
                 description: String::new(),
                 parameters: json!({}).into(),

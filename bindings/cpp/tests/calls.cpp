@@ -115,6 +115,65 @@ void guardrails(std::string_view config) {
     }
 }
 
+// The host is the sandbox and the memory of a lead agent. What they answer is for the library to judge.
+void sandbox_and_memory(std::string_view config) {
+    std::string hosted(R"({"sandbox":{"use":"host"},"memory":{"manager_class":"host"},"models":[{"name":"main","provider":"scripted",
+        "repeat":true,"replies":[{"tool_calls":[{"name":"write_file","args":{"path":"/mnt/a","content":"new"}}]},{"content":"Done."}]}])");
+    if (config != "{}") hosted.append(",").append(config.substr(1, config.size() - 2));
+    hosted += "}";
+    const std::string_view lead = R"({"factory":"lead","tools":[{"name":"write_file","parameters":{"type":"object"}}]})";
+    const objects o(hosted, lead);
+    fawn::dispatcher host(o.runtime);
+    std::string asked;
+    const auto note = [&asked](const fawn::pending_call& call) {
+        CHECK(!call.arg("user_id").empty() && !call.arg("thread_id").empty());
+        asked.append(call.kind()).append(".").append(call.name()).append(" ");
+    };
+    host.tool("write_file", [](fawn::pending_call&) { return "written"; });
+    host.sandbox("acquire", [&](fawn::pending_call& call) {
+        note(call);
+        return fawn::answer::json(R"({"sandbox_id":"s1"})");
+    });
+    host.sandbox("read_file", [&](fawn::pending_call& call) {
+        note(call);
+        CHECK(call.arg("sandbox_id") == "s1" && call.arg("path") == "/mnt/a");
+        return fawn::answer::json("{\"text\":" + fawn::json::quote("old") + "}");
+    });
+    host.sandbox("release", [&](fawn::pending_call& call) {
+        note(call);
+        return fawn::answer::nothing();
+    });
+    host.memory("add", [&](fawn::pending_call& call) {
+        note(call);
+        CHECK(contains(call.args(), R"("content":"Done.")"));
+        return fawn::answer::nothing();
+    });
+    CHECK(contains(run_with(o, host), R"("status":"success")"));
+    CHECK(asked == "sandbox.acquire sandbox.read_file memory.add sandbox.release " ||
+          asked == "sandbox.acquire sandbox.read_file sandbox.release memory.add ");
+    CHECK(contains(o.messages(), "not read"));
+    // A file that is not there may be written.
+    host.sandbox("read_file", [](fawn::pending_call&) { return fawn::answer::nothing(); });
+    CHECK(contains(run_with(o, host), R"("status":"success")"));
+    CHECK(contains(o.messages(), R"("content":"written")"));
+
+    const objects wrong(hosted, lead);
+    fawn::dispatcher bad(wrong.runtime);
+    std::string refused;
+    bad.on_refused([&refused](const fawn::pending_call& call, const fawn::error& why) {
+        refused.append(call.name()).append(" ").append(why.path()).append(";");
+    });
+    bad.sandbox("acquire", [](fawn::pending_call&) { return fawn::answer::json(R"({"sandbox":"s1"})"); });
+    bad.memory("add", [](fawn::pending_call&) { return "remembered"; });
+    CHECK(contains(run_with(wrong, bad), R"("status":"success")"));
+    CHECK(refused == "acquire /ok/sandbox;add /ok;");
+    CHECK(contains(wrong.messages(), "the sandbox's acquire"));
+
+    const objects none(hosted, lead);
+    CHECK(contains(run_with(none, fawn::dispatcher(none.runtime)), R"("status":"success")"));
+    CHECK(contains(none.messages(), "the host has no handler for the sandbox's acquire"));
+}
+
 // An answer that the library refuses is told to the host, and the run goes on with an error.
 void refused_answers(std::string_view config) {
     for (const char* wrong : {"{\"content\":}", R"({"content":"x","nonsense":1})"}) {
@@ -303,6 +362,7 @@ int main() {
         exceptions(config);
         unknown_names(config);
         guardrails(config);
+        sandbox_and_memory(config);
         refused_answers(config);
         later_from_another_thread(config);
         dropped_and_moved(config);

@@ -76,6 +76,21 @@ void events() {
     CHECK(fawn::batch::iterator("[]").at_end() && fawn::batch::iterator("").at_end() && fawn::batch::iterator().at_end());
 }
 
+// Events and members of events that come with a later version pass as they are, and harm none beside them.
+void events_of_a_later_version() {
+    const std::string later = R"({"seq":1,"run_id":"r","task_id":"x\",\"type\":\"run_end\"","thread_id":"t","type":"task_started",)"
+                              R"("at":"2026-01-01T00:00:00.000000Z","data":{"task_id":"x","type":"run_end","deep":[[{"seq":9}]]}})";
+    const std::string known = R"({"task_id":null,"later":{"type":["host_call"]},"seq":2,"run_id":"r","type":"message_delta","data":{"text":"a","new":[{}]},"last":[]})";
+    const std::string array = "[" + later + "," + known + "]";
+    auto it = fawn::batch::iterator(array);
+    CHECK(it->type() == "task_started" && it->raw() == later && it->seq() == 1 && it->is_of("r") && it->text("task_id") == "x");
+    CHECK(it->thread_id() == "t" && json::text(json::find(it->raw(), "task_id")) == R"(x","type":"run_end")");
+    CHECK(!fawn::pending_call(fawn::handle<fawn::runtime>{1}, *it));
+    ++it;
+    CHECK(it->type() == "message_delta" && it->raw() == known && it->seq() == 2 && it->text("text") == "a");
+    CHECK(++it == fawn::batch::sentinel{});
+}
+
 // Text that is cut off anywhere, or has a byte changed, is read without a step outside of it. A checker sees to that: each
 // text gets memory of its own, of just its size.
 void broken_text() {
@@ -115,6 +130,7 @@ int main() {
     unquoting();
     members();
     events();
+    events_of_a_later_version();
     broken_text();
     check_nothing_left();
     return 0;

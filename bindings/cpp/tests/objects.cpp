@@ -18,7 +18,7 @@ template <class T>
 constexpr bool only_moves = !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
                             std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>;
 static_assert(only_moves<fawn::runtime> && only_moves<fawn::assembly> && only_moves<fawn::thread> && only_moves<fawn::queue>);
-static_assert(only_moves<fawn::run> && only_moves<fawn::buffer> && only_moves<fawn::pending_call>);
+static_assert(only_moves<fawn::subagents> && only_moves<fawn::run> && only_moves<fawn::buffer> && only_moves<fawn::pending_call>);
 static_assert(!std::is_convertible_v<fawn::thread, fawn::run> && !std::is_constructible_v<fawn::run, fawn::handle<fawn::thread>>);
 static_assert(!std::is_convertible_v<fawn::handle<fawn::thread>, fawn::handle<fawn::run>>);
 static_assert(!std::is_constructible_v<fawn::run, std::uint64_t>);
@@ -267,6 +267,44 @@ void throwing() {
 #endif
 }
 
+void subagents_are_shared() {
+    constexpr std::string_view direct = R"({"factory":"direct","features":{"subagent":true},"model":{"provider":"scripted","replies":[]}})";
+    objects o;
+    fawn::subagents shared = MUST(fawn::subagents::try_create(o.runtime, R"({"config":{"max_running":2},"max_total_per_run":4})"));
+    CHECK(contains(MUST(shared.try_stats()), R"({"max_running":2,"running":0,"max_queued":64,"queued":0,"admission_policy":"queue",)"
+                                             R"("max_total_per_run":4,"started":false})"));
+    for (int again = 0; again < 2; again++) {
+        CHECK(MUST(shared.try_start()).view() == R"({"started":true})");
+        CHECK(MUST(shared.try_start()).view() == R"({"started":true})");
+        const fawn::outcome stopped = MUST(shared.try_stop(0ms));
+        CHECK(stopped && stopped.view() == R"({"started":false})" && MUST(shared.try_stop()));
+    }
+    // Whatever the document is; one that names an object itself keeps it.
+    CHECK_ERROR(err_unknown_member, fawn::assembly::try_create(o.runtime, " { } ", shared));
+    CHECK_ERROR(err_handle, fawn::assembly::try_create(o.runtime, std::string(direct.substr(0, direct.size() - 1)) + R"(,"subagent_runtime":0})", shared));
+    CHECK_ERROR(err_json_syntax, fawn::assembly::try_create(o.runtime, "", shared));
+    CHECK_ERROR(err_wrong_type, fawn::assembly::try_create(o.runtime, "[]", shared));
+    CHECK_ERROR(err_unknown_member, fawn::assembly::try_create(o.runtime, talker, shared));
+    const auto refused = fawn::assembly::try_create(o.runtime, R"({"factory":"direct","model":{"provider":"host"}})", shared);
+    CHECK_ERROR(err_conflict, refused);
+    CHECK(refused.error().path() == "/subagent_runtime");
+    CHECK_ERROR(err_unsupported, fawn::subagents::try_create(o.runtime, R"({"batch_config":{}})"));
+    const fawn::runtime other = MUST(fawn::runtime::try_create());
+    CHECK_ERROR(err_handle, fawn::assembly::try_create(other, direct, shared));
+
+    const fawn::assembly agent = MUST(fawn::assembly::try_create(o.runtime, direct, shared));
+    shared.reset();
+    CHECK_ERROR(err_handle, shared.try_stats());
+    CHECK_ERROR(err_handle, fawn::assembly::try_create(o.runtime, direct, shared));
+    CHECK(MUST(agent.try_descriptor()).view() == "null");
+#if FAWN_HPP_EXCEPTIONS
+    const fawn::subagents thrower = fawn::subagents::create(o.runtime);
+    thrower.start();
+    thrower.stop(fawn::forever);
+    CHECK(contains(thrower.stats(), "\"queued\":0") && fawn::assembly::create(o.runtime, direct, thrower));
+#endif
+}
+
 } // namespace
 
 int main() {
@@ -276,6 +314,7 @@ int main() {
     results();
     buffers();
     handles_move();
+    subagents_are_shared();
     empty_objects();
     any_order();
     threads();

@@ -25,26 +25,29 @@ function decoded(value) {
   return bytes === undefined ? value : decoder.decode(bytes);
 }
 
-/** Text in place of bytes, as a value and as its content. */
-function withText(value) {
+/** Text in place of bytes, as a value and as its content, or the text of a sandbox's file. */
+function withText(kind, value) {
   const whole = decoded(value);
-  const content = typeof whole === 'object' && whole !== null ? whole.content : undefined;
-  return bytesOf(content) === undefined ? whole : { ...whole, content: decoded(content) };
+  const member = kind === 'sandbox' ? 'text' : 'content';
+  const text = typeof whole === 'object' && whole !== null ? whole[member] : undefined;
+  return bytesOf(text) === undefined ? whole : { ...whole, [member]: decoded(text) };
 }
+
+/** What there must be an answer of, and what that is. Elsewhere none is null. */
+const WANTED = { model: 'a reply is a text or an object', middleware: 'a verdict is an object', guardrail: 'a verdict is an object' };
 
 /** Whose answer it is, in words. */
 function whose({ kind, name }) {
-  return `the ${kind} ${name}`;
+  return kind === 'sandbox' || kind === 'memory' ? `the ${kind}'s ${name}` : `the ${kind} ${name}`;
 }
 
 /** The answer of what a function returned. Throws if there is none. */
 function acceptance(call, value) {
   if (value === undefined || value === null) {
-    if (call.kind === 'tool') return '{"ok":null}';
-    const wanted = call.kind === 'model' ? 'a reply is a text or an object' : 'a verdict is an object';
-    throw new TypeError(`the function of ${whose(call)} returned nothing; ${wanted}`);
+    if (!Object.hasOwn(WANTED, call.kind)) return '{"ok":null}';
+    throw new TypeError(`the function of ${whose(call)} returned nothing; ${WANTED[call.kind]}`);
   }
-  return `{"ok":${toJson(withText(value), `what the function of ${whose(call)} returned`)}}`;
+  return `{"ok":${toJson(withText(call.kind, value), `what the function of ${whose(call)} returned`)}}`;
 }
 
 /** The answer that says why there is none. */

@@ -5,7 +5,8 @@ const addon = require('./addon.cjs');
 const forgotten = require('./forgotten.cjs');
 const { serve } = require('./call.cjs');
 const { startRun } = require('./run.cjs');
-const { checkFunctions, split } = require('./functions.cjs');
+const { split } = require('./functions.cjs');
+const { functionsFor } = require('./scope.cjs');
 const { toConfigText } = require('./text.cjs');
 const { kindOf } = require('./check.cjs');
 require('./dispose.cjs');
@@ -19,16 +20,12 @@ class Assembly {
     const { given, ...own } = split(config, functions);
     const text = toConfigText(given);
     const handle = addon.assemblyNew(runtimeCore.handle, text);
-    let models;
     try {
-      models = checkFunctions(config, text, own, runtimeCore.models);
+      this.#core = { handle, runtime: runtimeCore, ...functionsFor(config, text, own, runtimeCore.scope) };
     } catch (error) {
       addon.release(handle);
       throw error;
     }
-    const { tools, middleware, guardrail } = own;
-    const { found, isWhole } = models;
-    this.#core = { handle, runtime: runtimeCore, tools, middleware, guardrail, models: found, answersModels: isWhole };
     // The runtime is not forgotten while something of it is in use.
     this.#runtime = runtime;
     forgotten.watch(this, 'Assembly', () => (addon.release(handle), !runtimeCore.wasClosed));

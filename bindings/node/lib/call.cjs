@@ -132,10 +132,24 @@ class CallContext {
 
 /** The function of an assembly that a host call asks for, if it has one. */
 function functionOf(assembly, { kind, name }) {
-  if (kind === 'guardrail') return assembly.guardrail;
-  // A tool may have the name of what a sandbox is asked for.
-  const known = { tool: assembly.tools, model: assembly.models, middleware: assembly.middleware };
-  return Object.hasOwn(known, kind) ? known[kind].get(name) : undefined;
+  switch (kind) {
+    case 'tool':
+      return assembly.tools.get(name);
+    case 'model':
+      return assembly.models.get(name);
+    case 'middleware':
+      return assembly.middleware.get(name);
+    case 'guardrail':
+      return assembly.guardrail;
+    case 'sandbox':
+    case 'memory': {
+      const handler = assembly[kind];
+      // A method, which may want its object.
+      return handler?.[name] === undefined ? undefined : (args, context) => handler[name](args, context);
+    }
+    default: // of a later version
+      return undefined;
+  }
 }
 
 /** The answer to a call, of the function that it asks for. Never rejects. */

@@ -1,14 +1,13 @@
 'use strict';
-// Functions of the host that stand in a configuration, taken out of it: the library gets the rest.
-//
-// Tools and middlewares are told apart by their names. Models of the host, of which there may be several among fallbacks, are by what their
-// configurations have as `model`: it is the name in the host call.
+// Functions of the host that stand in a configuration, or come beside one: taken out of it, since the library gets the rest.
 
 const { errorOf } = require('./error.cjs');
-const { bytesOf, fromText, isNoJson } = require('./text.cjs');
+const { bytesOf, isNoJson } = require('./text.cjs');
 
-/** What a host call says of a model that has no `model`. */
-const UNNAMED = 'host';
+/** What a sandbox and a memory of the host are asked for: the names of their host calls. */
+const OPERATIONS = { sandbox: ['acquire', 'release', 'read_file', 'write_file'], memory: ['add'] };
+/** Where functions may come beside a configuration. */
+const KINDS = ['tools', 'middleware', 'model', 'guardrail', ...Object.keys(OPERATIONS)];
 
 function isObject(value) {
   return typeof value === 'object' && value !== null && bytesOf(value) === undefined && !isNoJson(value);
@@ -34,115 +33,79 @@ function withoutModels(model, what) {
   return { ...rest, fallbacks: rest.fallbacks.map((fallback) => withoutModels(fallback, `a fallback of ${what}`)) };
 }
 
+/** Functions by name. */
+function table(functions, kind) {
+  if (!isObject(functions) || Array.isArray(functions)) throw new TypeError(`fawn: ${kind} must be an object of functions`);
+  return new Map(Object.entries(functions).map(([name, run]) => [name, checked(run, `${kind}.${name}`)]));
+}
+
+/** An object whose methods are what a sandbox or a memory is asked for. One of a class may have others besides. */
+function handler(object, kind) {
+  if (object === undefined) return undefined;
+  const known = OPERATIONS[kind];
+  if (!isObject(object) || Array.isArray(object)) throw new TypeError(`fawn: ${kind} must be an object with ${known.join(', ')}`);
+  for (const name of known) if (object[name] !== undefined) checked(object[name], `${kind}.${name}`);
+  const isPlain = [Object.prototype, null].includes(Object.getPrototypeOf(object));
+  const other = isPlain ? Object.keys(object).find((name) => !known.includes(name)) : undefined;
+  if (other !== undefined || !known.some((name) => object[name] !== undefined)) {
+    const message = `a ${kind} is asked for ${known.join(', ')}${other === undefined ? ', and has none of these' : `, and never for ${other}`}`;
+    throw errorOf('unknown_member', message, other === undefined ? `/${kind}` : `/${kind}/${other}`);
+  }
+  return object;
+}
+
 /** Functions apart from a configuration. */
 function apart(functions = {}) {
-  if (!isObject(functions)) throw new TypeError('fawn: functions must be an object with tools, middleware, model and guardrail');
-  const { tools = {}, middleware = {}, model, guardrail, ...others } = functions;
-  const [unknown] = Object.keys(others);
+  if (!isObject(functions)) throw new TypeError(`fawn: functions must be an object with some of ${KINDS.join(', ')}`);
+  const unknown = Object.keys(functions).find((kind) => !KINDS.includes(kind));
   if (unknown !== undefined) {
-    throw errorOf('unknown_member', `functions of the host are in tools, middleware, model and guardrail, not in ${unknown}`, `/${unknown}`);
+    throw errorOf('unknown_member', `functions of the host are in ${KINDS.join(', ')}, not in ${unknown}`, `/${unknown}`);
   }
-  for (const [kind, list] of Object.entries({ tools, middleware })) {
-    if (!isObject(list) || Array.isArray(list)) throw new TypeError(`fawn: ${kind} must be an object of functions`);
-    for (const [name, run] of Object.entries(list)) checked(run, `${kind}.${name}`);
-  }
+  const { tools = {}, middleware = {}, model, guardrail, sandbox, memory } = functions;
   return {
-    tools: new Map(Object.entries(tools)),
-    middleware: new Map(Object.entries(middleware)),
+    tools: table(tools, 'tools'),
+    middleware: table(middleware, 'middleware'),
     model: model === undefined ? undefined : checked(model, 'model'),
     guardrail: guardrail === undefined ? undefined : checked(guardrail, 'guardrail'),
+    sandbox: handler(sandbox, 'sandbox'),
+    memory: handler(memory, 'memory'),
   };
 }
 
 /** The members of an assembly's configuration in which middlewares stand. */
 const CHAINS = ['middleware', 'extra_middleware'];
 
-/** An assembly's configuration without functions, and the functions: by name, and one for models and one for guardrails apart. */
+/** A list without the functions of its members; each is passed to `found`. */
+function withoutEach(list, what, found = () => {}) {
+  return list.map((part) => {
+    const rest = without(part, `${what} ${part?.name}`);
+    if (rest !== part) found(part);
+    return rest;
+  });
+}
+
+/** An assembly's configuration without functions, and those that are the assembly's: by name, and one of some kinds. */
 function split(config, functions) {
-  const { tools, middleware, model, guardrail } = apart(functions);
-  if (!isObject(config)) return { given: config, tools, middleware, model, guardrail };
+  const own = apart(functions);
+  if (!isObject(config)) return { given: config, ...own };
   const given = { ...config };
   const take = (member, what, found) => {
-    if (!Array.isArray(config[member])) return;
-    given[member] = config[member].map((part) => {
-      const rest = without(part, `${what} ${part?.name}`);
-      if (rest !== part) found.set(part.name, part.execute);
-      return rest;
-    });
+    if (Array.isArray(config[member])) given[member] = withoutEach(config[member], what, (part) => found.set(part.name, part.execute));
   };
-  take('tools', 'tool', tools);
-  for (const member of CHAINS) take(member, 'middleware', middleware);
+  take('tools', 'tool', own.tools);
+  for (const member of CHAINS) take(member, 'middleware', own.middleware);
   if ('model' in config) given.model = withoutModels(config.model, 'model');
-  return { given, tools, middleware, model, guardrail };
+  if ('app_config' in config) given.app_config = splitApp(config.app_config);
+  return { given, ...own };
 }
 
-/** A runtime's configuration without functions. */
-function splitModels(config) {
-  if (!isObject(config) || !Array.isArray(config.models)) return config;
-  return { ...config, models: config.models.map((model) => withoutModels(model, `model ${model?.name}`)) };
+/** The configuration of an application, which is a runtime's or an assembly's own, without functions. */
+function splitApp(config) {
+  if (!isObject(config)) return config;
+  const given = { ...config };
+  if (Array.isArray(config.models)) given.models = config.models.map((model) => withoutModels(model, `model ${model?.name}`));
+  if (Array.isArray(config.tools)) given.tools = withoutEach(config.tools, 'tool');
+  return given;
 }
 
-/** A model and all its fallbacks, of a configuration that the library has accepted. */
-function* family(model, models, seen = new Set()) {
-  const entry = typeof model === 'string' ? models.get(model) : model;
-  if (entry === undefined || seen.has(entry)) return;
-  seen.add(entry);
-  yield entry;
-  for (const fallback of entry.fallbacks ?? []) yield* family(fallback, models, seen);
-}
-
-/** The models of a runtime by name, with their functions. `text` is its configuration as the library has accepted it. */
-function modelsOf(config, text) {
-  const list = (isObject(config) ? config : fromText(text)).models ?? [];
-  const models = new Map(list.map((model) => [model.name, model]));
-  for (const model of list) functionsOf(model, undefined, models);
-  return models;
-}
-
-/**
- * The functions that answer for a model and its fallbacks, by name. `other` answers for those that have none of their own.
- * `isWhole`: all that are the host's have one.
- */
-function functionsOf(model, other, models) {
-  const found = new Map();
-  let isWhole = true;
-  for (const { provider, model: name, execute } of family(model, models)) {
-    if (provider !== 'host') {
-      if (execute !== undefined) throw notHost(`the model ${name ?? provider}`);
-      continue;
-    }
-    const [key, run] = [name ?? UNNAMED, execute ?? other];
-    if (run === undefined) isWhole = false;
-    else if ((found.get(key) ?? run) === run) found.set(key, run);
-    else throw errorOf('conflict', `two functions answer for the model ${key}; tell them apart by "model"`, '/model');
-  }
-  if (other !== undefined && ![...found.values()].includes(other)) throw notHost("the assembly's model");
-  return { found, isWhole };
-}
-
-function notHost(what) {
-  return errorOf('conflict', `${what} has a function, which only a model of the provider "host" calls`, '/model');
-}
-
-/**
- * Checks that each function is one that the configuration asks for, which the library has accepted as `text`. Answers those of
- * models.
- */
-function checkFunctions(config, text, { tools, middleware, model }, models) {
-  const accepted = isObject(config) ? config : fromText(text);
-  const known = (functions, list, what, kind) => {
-    const names = list.map(({ name }) => name);
-    for (const name of functions.keys()) {
-      if (names.includes(name)) continue;
-      const there = names.length > 0 ? `it has ${names.join(', ')}` : 'it has none';
-      const message = `there is a function for the ${what} ${name}, but the assembly has no such ${what}; ${there}`;
-      throw errorOf('unknown_member', message, `/${kind}/${name}`);
-    }
-  };
-  known(tools, accepted.tools ?? [], 'tool', 'tools');
-  const chain = CHAINS.flatMap((member) => accepted[member] ?? []);
-  known(middleware, chain.filter((part) => isObject(part.host)), 'middleware of the host', 'middleware');
-  return functionsOf(accepted.model, model, models);
-}
-
-module.exports = { checkFunctions, modelsOf, split, splitModels };
+module.exports = { CHAINS, isObject, split, splitApp };

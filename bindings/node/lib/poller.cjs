@@ -5,7 +5,7 @@
 // - A runtime with `"workers": 0` has no OS thread of its own. It makes progress while somebody is inside a take, so somebody
 //   has to take. A take with timeout 0 gives what is ready a turn; this does so often while things move, and each
 //   10 milliseconds at the latest while they do not. One item is asked at a time, since each drives the whole runtime.
-// - The end of a run that has no queue of its own, and the end of a shutdown, which send no wake-up.
+// - The end of a run that has no queue of its own, and the end of a shutdown or a stop, which send no wake-up.
 
 const hub = require('./hub.cjs');
 

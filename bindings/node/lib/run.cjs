@@ -132,6 +132,11 @@ class RunCore {
     });
   }
 
+  /** Whether somebody should have closed it. */
+  get wantsClose() {
+    return false;
+  }
+
   /** Somebody waits for the result. */
   wanted() {}
   /** One waits no more. */
@@ -230,7 +235,6 @@ class OwnRun extends RunCore {
   /** Nobody has the run any more; it goes on. */
   letGo() {
     this.#leave();
-    return false;
   }
 
   #leave() {
@@ -333,9 +337,22 @@ class OtherRun extends RunCore {
   letGo() {
     this.#isLeft = true;
     // Its signal may still want to end it: kept until that aborts, or somebody takes the run_end.
-    if (this.canAbort && this.runtime.isOpen) this.#queue?.runs.add(this);
+    if (this.canAbort && this.runtime.isOpen && !this.isOver) this.#queue?.runs.add(this);
     else this.#free();
-    return !this.runtime.wasClosed;
+  }
+
+  /** Whether it has ended, which the library knows also of a run whose result nobody wanted. */
+  get isOver() {
+    try {
+      return this.hasEnded || JSON.parse(addon.runSubmit(this.handle, '{"op":"status"}')).ended;
+    } catch {
+      return false;
+    }
+  }
+
+  /** One that has ended holds next to nothing. */
+  get wantsClose() {
+    return !this.runtime.wasClosed && !this.isOver;
   }
 
   aborted(reason) {
@@ -363,7 +380,11 @@ class Run {
   /** For Assembly.start. */
   constructor(core) {
     this.#core = core;
-    forgotten.watch(this, 'Run', () => core.letGo());
+    forgotten.watch(this, 'Run', () => {
+      const { wantsClose } = core;
+      core.letGo();
+      return wantsClose;
+    });
   }
 
   /** Its id, which its events carry as `run_id`. */

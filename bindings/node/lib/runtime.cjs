@@ -1,32 +1,32 @@
 'use strict';
-// Runtime: configuration, store, models. Assemblies, threads, queues and runs belong to one.
+// Runtime: configuration, store, models. Assemblies, subagents objects, threads, queues and runs belong to one.
 
 const addon = require('./addon.cjs');
 const status = require('./status.cjs');
 const forgotten = require('./forgotten.cjs');
-const hub = require('./hub.cjs');
-const { onAbort } = require('./aborting.cjs');
+const { untilText } = require('./asking.cjs');
 const { Assembly } = require('./assembly.cjs');
 const { Poller } = require('./poller.cjs');
 const { Queue } = require('./queue.cjs');
 const { checkOptions, checkSignal, checkTimeout } = require('./check.cjs');
-const { modelsOf, splitModels } = require('./functions.cjs');
+const { splitApp } = require('./functions.cjs');
+const { Scope } = require('./scope.cjs');
+const { Subagents } = require('./subagents.cjs');
 const { Thread } = require('./thread.cjs');
 const { toConfigText, toText } = require('./text.cjs');
-const { after } = require('./timer.cjs');
 require('./dispose.cjs');
 
 /** What a runtime's objects share. It outlives the Runtime that the host holds. */
 class RuntimeCore {
-  constructor(handle, isDriven, models) {
+  constructor(handle, isDriven, scope) {
     this.handle = handle;
     this.isOpen = true;
     /** Closed by hand: what belongs to it may be left to the garbage collector without a warning. */
     this.wasClosed = false;
     /** Nobody but this thread drives it. */
     this.isDriven = isDriven;
-    /** The models of the configuration by name, with their functions. */
-    this.models = models;
+    /** What the configuration says of the host, with its functions. */
+    this.scope = scope;
     this.poller = new Poller(isDriven);
     /** Host calls from queues that functions work on, by call id. */
     this.calls = new Map();
@@ -49,11 +49,11 @@ class Runtime {
 
   /** Makes a runtime of its configuration. */
   constructor(config) {
-    const text = toConfigText(splitModels(config));
+    const text = toConfigText(splitApp(config));
     const handle = addon.runtimeNew(text);
     let core;
     try {
-      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, modelsOf(config, text));
+      core = new RuntimeCore(handle, JSON.parse(addon.runtimeStats(handle)).workers === 0, new Scope(config, text));
     } catch (error) {
       addon.release(handle);
       throw error;
@@ -65,6 +65,11 @@ class Runtime {
   /** Composes an agent. */
   assembly(config, functions) {
     return new Assembly(this.#core, this, config, functions);
+  }
+
+  /** Makes an object by which assemblies share capacity and limits for their subagents. */
+  subagents(config) {
+    return new Subagents(this.#core, this, config);
   }
 
   /** Opens a thread, or begins one. */
@@ -115,41 +120,7 @@ class Runtime {
 
   shutdownText(options) {
     const { handle, poller } = this.#core;
-    const ask = () => addon.runtimeShutdown(handle, 0);
-    return new Promise((resolve, reject) => {
-      checkOptions(options, ['timeoutMs', 'signal']);
-      const { timeoutMs = -1, signal } = options ?? {};
-      checkTimeout(timeoutMs);
-      checkSignal(signal);
-      const first = ask();
-      if (typeof first === 'string') return resolve(first);
-      if (timeoutMs === 0) return resolve(null);
-      hub.hold();
-      const settle = (how, value) => {
-        hub.release();
-        poller.remove(item);
-        stop();
-        unsubscribe?.();
-        how(value);
-      };
-      const item = {
-        // Not to be forgotten meanwhile.
-        owner: this,
-        poll() {
-          try {
-            const text = ask();
-            if (typeof text !== 'string') return false;
-            settle(resolve, text);
-          } catch (error) {
-            settle(reject, error);
-          }
-          return true;
-        },
-      };
-      const stop = after(timeoutMs, () => settle(resolve, null));
-      const unsubscribe = signal && onAbort(signal, () => settle(reject, signal.reason));
-      poller.add(item);
-    });
+    return untilText(() => addon.runtimeShutdown(handle, 0), poller, this, options);
   }
 
   /** Frees the runtime at once; runs in flight are cancelled behind the scenes. */

@@ -48,8 +48,9 @@ static bool export_functions(napi_env env, binding *home, napi_value exports, co
 }
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */) {
-  const named_function *const lists[] = {BINDING_FUNCTIONS, WAKEUP_FUNCTIONS,  META_FUNCTIONS,  RUNTIME_FUNCTIONS, ASSEMBLY_FUNCTIONS,
-                                   THREAD_FUNCTIONS,  QUEUE_FUNCTIONS,   RUN_FUNCTIONS,   CALL_FUNCTIONS};
+  const named_function *const lists[] = {BINDING_FUNCTIONS,   WAKEUP_FUNCTIONS,   META_FUNCTIONS,   RUNTIME_FUNCTIONS,
+                                   SUBAGENTS_FUNCTIONS, ASSEMBLY_FUNCTIONS, THREAD_FUNCTIONS, QUEUE_FUNCTIONS,
+                                   RUN_FUNCTIONS,       CALL_FUNCTIONS};
   binding *home = calloc(1, sizeof *home);
   if (home == NULL) {
     (void)napi_throw_error(env, NULL, "fawn: no memory");

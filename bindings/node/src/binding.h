@@ -104,7 +104,7 @@ void wakeup_stop(binding *home);
 /* Lets go of what the hooks that have ended left behind. All hooks must have ended. */
 void wakeup_discard(binding *home);
 
-extern const named_function META_FUNCTIONS[], RUNTIME_FUNCTIONS[], ASSEMBLY_FUNCTIONS[], THREAD_FUNCTIONS[],
-    QUEUE_FUNCTIONS[], RUN_FUNCTIONS[], CALL_FUNCTIONS[], WAKEUP_FUNCTIONS[];
+extern const named_function META_FUNCTIONS[], RUNTIME_FUNCTIONS[], SUBAGENTS_FUNCTIONS[], ASSEMBLY_FUNCTIONS[],
+    THREAD_FUNCTIONS[], QUEUE_FUNCTIONS[], RUN_FUNCTIONS[], CALL_FUNCTIONS[], WAKEUP_FUNCTIONS[];
 
 #endif

@@ -58,6 +58,7 @@ void handle_free(uint64_t handle, handle_kind kind) {
   case KIND_RUN: fawn_run_free(handle); break;
   case KIND_THREAD: fawn_thread_free(handle); break;
   case KIND_ASSEMBLY: fawn_assembly_free(handle); break;
+  case KIND_SUBAGENTS: fawn_subagents_free(handle); break;
   case KIND_RUNTIME: fawn_runtime_free(handle); break;
   case KINDS: break;
   }

@@ -9,7 +9,15 @@
 
 /* What a handle names. The order is the order in which the end of an environment frees them: queues first, so that no
  * wake-up comes any more, runtimes last. */
-typedef enum handle_kind { KIND_QUEUE, KIND_RUN, KIND_THREAD, KIND_ASSEMBLY, KIND_RUNTIME, KINDS } handle_kind;
+typedef enum handle_kind {
+  KIND_QUEUE,
+  KIND_RUN,
+  KIND_THREAD,
+  KIND_ASSEMBLY,
+  KIND_SUBAGENTS,
+  KIND_RUNTIME,
+  KINDS
+} handle_kind;
 
 typedef struct handle_entry {
   uint64_t handle; /* 0: empty */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import * as fawn from '../index.mjs';
-import { ask, living, open, scripted, sleep } from './support.mjs';
+import { ask, living, open, scripted, sleep, until } from './support.mjs';
 
 const { FawnError, Runtime } = fawn;
 const require = createRequire(import.meta.url);
@@ -60,7 +60,7 @@ test('every function of fawn.h is called by the addon', async () => {
   const sources = fs.readdirSync(folder).map((name) => fs.readFileSync(new URL(name, folder), 'utf8'));
   const code = sources.join('\n').replace(/\/\*[^]*?\*\//g, '');
   const functions = [...new Set([...header.matchAll(/\b(fawn_\w+)\(/g)].map(([, name]) => name))];
-  assert.ok(functions.length >= 31, `${functions.length} functions in the header`);
+  assert.ok(functions.length >= 36, `${functions.length} functions in the header`);
   for (const name of functions) assert.match(code, new RegExp(`\\b${name}\\b`), name);
 });
 
@@ -123,7 +123,8 @@ test('closing twice is harmless, and what is used afterwards answers a handle er
   const agent = scripted(runtime, [{ content: 'Hi' }]);
   const thread = runtime.thread();
   const queue = runtime.queue();
-  for (const object of [queue, thread, agent]) {
+  const subagents = runtime.subagents();
+  for (const object of [queue, thread, agent, subagents]) {
     object.close();
     object.close();
     object[Symbol.dispose]();
@@ -132,6 +133,9 @@ test('closing twice is harmless, and what is used afterwards answers a handle er
   assert.throws(() => thread.state(), freed);
   assert.throws(() => agent.descriptor(), freed);
   assert.throws(() => queue.interrupt(), freed);
+  assert.throws(() => subagents.stats(), freed);
+  assert.throws(() => subagents.start(), freed);
+  await assert.rejects(subagents.stop(), freed);
   await assert.rejects(queue.take({ timeoutMs: 0 }), freed);
   assert.throws(() => agent.start(runtime.thread(), ask()), freed);
   await runtime.shutdown();
@@ -167,15 +171,90 @@ test('objects that are forgotten are freed and reported', async () => {
     scripted(runtime, [{ content: 'Hi' }]);
     runtime.thread();
     runtime.queue();
+    runtime.subagents();
   })();
-  for (let round = 0; round < 50 && warnings.length < 4; round++) {
+  for (let round = 0; round < 50 && warnings.length < 5; round++) {
     gc();
     await sleep(5);
   }
   process.off('warning', note);
-  assert.deepEqual(warnings.map(({ code }) => code), Array(4).fill('FAWN_FORGOTTEN'));
-  assert.deepEqual(warnings.map(({ message }) => message.split(' ')[0]).sort(), ['Assembly', 'Queue', 'Runtime', 'Thread']);
+  assert.deepEqual(warnings.map(({ code }) => code), Array(5).fill('FAWN_FORGOTTEN'));
+  assert.deepEqual(warnings.map(({ message }) => message.split(' ')[0]).sort(), ['Assembly', 'Queue', 'Runtime', 'Subagents', 'Thread']);
   assert.ok(living() <= before, 'the handles are freed');
+});
+
+test('assemblies share a subagents object, by itself or by its handle', async (t) => {
+  const runtime = open(t, { subagent_runtime: { max_queued: 9 } });
+  const subagents = runtime.subagents({ config: { max_running: 2, admission_policy: 'reject' }, max_total_per_run: 4 });
+  const stats = { max_running: 2, running: 0, max_queued: 9, queued: 0, admission_policy: 'reject', max_total_per_run: 4 };
+  assert.deepEqual(subagents.stats(), { ...stats, started: false });
+  assert.deepEqual([subagents.start(), subagents.start()], [{ started: true }, { started: true }]);
+  assert.equal(subagents.stats().started, true);
+  assert.deepEqual(await subagents.stop(), { started: false });
+  assert.deepEqual(await subagents.stop({ timeoutMs: 0 }), { started: false });
+  await assert.rejects(subagents.stop({ timeout: 1 }), TypeError);
+
+  const config = { factory: 'direct', model: { provider: 'scripted', replies: [] }, features: { subagent: true } };
+  const named = [subagents, subagents.toJSON(), null];
+  const agents = named.map((subagent_runtime) => runtime.assembly({ ...config, subagent_runtime }));
+  agents.push(runtime.assembly(JSON.stringify({ ...config, subagent_runtime: subagents })));
+  const refused = (other, code) => {
+    assert.throws(() => runtime.assembly({ ...config, subagent_runtime: subagents, ...other }), { code, path: '/subagent_runtime' });
+  };
+  refused({ features: {} }, 'conflict');
+  refused({ factory: 'custom', features: undefined }, 'unknown_member');
+  refused({ subagent_runtime: 'it' }, 'wrong_type');
+  const other = open(t).subagents();
+  refused({ subagent_runtime: other }, 'handle');
+  assert.throws(() => runtime.subagents({ batch_config: {} }), { code: 'unsupported', path: '/batch_config' });
+  assert.throws(() => runtime.subagents({ config: { max_running: 65 } }), { code: 'out_of_range', path: '/config/max_running' });
+
+  subagents.close();
+  refused({}, 'handle');
+  assert.equal(agents[0].descriptor(), null);
+  await other[Symbol.dispose]();
+  for (const agent of agents) agent.close();
+});
+
+test('a run that has ended is not missed, wherever its events went', async () => {
+  const v8 = await import('node:v8');
+  const vm = await import('node:vm');
+  v8.setFlagsFromString('--expose-gc');
+  const gc = vm.runInNewContext('gc');
+  const warnings = [];
+  const note = ({ code, message }) => code === 'FAWN_FORGOTTEN' && warnings.push(message);
+  process.on('warning', note);
+  const runtime = new Runtime();
+  const agent = scripted(runtime, [{ content: 'Hi' }], [], { repeat: true });
+  const hanging = scripted(runtime, [{ hang: true }]);
+  const [thread, other] = [runtime.thread(), runtime.thread()];
+  const queue = runtime.queue();
+  const runs = () => runtime.stats().handles.filter(({ kind }) => kind === 'run').length;
+  /** Starts a run that nothing here refers to. */
+  const begin = (which, on, options) => void which.start(on, ask(), options);
+  const ways = [{}, { queue }, { queue: null }, { queue, signal: new AbortController().signal }];
+  for (const options of ways) {
+    // Its result was awaited, or its end is known to the library alone.
+    await agent.start(thread, ask(), options).result();
+    begin(agent, thread, options);
+    await until(() => runtime.stats().runs.active === 0);
+    while ((await queue.take({ timeoutMs: 0 })).length > 0);
+  }
+  for (let round = 0; round < 50 && runs() > 0; round++) {
+    gc();
+    await sleep(5);
+  }
+  assert.deepEqual([runs(), warnings], [0, []]);
+  // One that goes on is told of.
+  begin(hanging, other, { queue });
+  for (let round = 0; round < 50 && warnings.length === 0; round++) {
+    gc();
+    await sleep(5);
+  }
+  process.off('warning', note);
+  assert.deepEqual(warnings, ['Run dropped without close()']);
+  await runtime.shutdown();
+  for (const object of [queue, thread, other, hanging, agent, runtime]) object.close();
 });
 
 test('reading a thread', (t) => {

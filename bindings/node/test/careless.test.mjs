@@ -454,7 +454,8 @@ test('a function in a configuration that nothing would call is an error', (t) =>
 
 test('models of the host among fallbacks have functions of their own', (t) => {
   const require = createRequire(import.meta.url);
-  const { checkFunctions, modelsOf, split, splitModels } = require('../lib/functions.cjs');
+  const { split, splitApp } = require('../lib/functions.cjs');
+  const { Scope, functionsFor } = require('../lib/scope.cjs');
   const [one, two, other] = [() => 1, () => 2, () => 3];
   const named = {
     models: [
@@ -462,20 +463,23 @@ test('models of the host among fallbacks have functions of their own', (t) => {
       { name: 'b', provider: 'host', model: 'mine', execute: two, fallbacks: ['a'] },
     ],
   };
-  const text = JSON.stringify(splitModels(named));
+  const text = JSON.stringify(splitApp(named));
   assert.doesNotMatch(text, /execute/);
-  const models = modelsOf(named, text);
+  const scope = new Scope(named, text);
   const functionsOf = (model, functions) => {
     const { given, ...own } = split({ model }, functions);
     assert.doesNotMatch(JSON.stringify(given), /execute/);
-    return checkFunctions({ model }, JSON.stringify(given), own, models);
+    const { models, answersModels } = functionsFor({ model }, JSON.stringify(given), own, scope);
+    return { models, answersModels };
   };
-  assert.deepEqual(functionsOf('a'), { found: new Map([['mine', two], ['host', one]]), isWhole: true });
+  assert.deepEqual(functionsOf('a'), { models: new Map([['mine', two], ['host', one]]), answersModels: true });
   const mixed = { provider: 'scripted', fallbacks: ['b', { provider: 'host', model: 'third' }] };
-  assert.equal(functionsOf(mixed).isWhole, false);
+  assert.equal(functionsOf(mixed).answersModels, false);
   // Fallbacks of a fallback count too.
   const all = new Map([['mine', two], ['host', one], ['third', other]]);
-  assert.deepEqual(functionsOf(mixed, { model: other }), { found: all, isWhole: true });
+  assert.deepEqual(functionsOf(mixed, { model: other }), { models: all, answersModels: true });
+  // What the assembly says of a name wins over the runtime.
+  assert.equal(functionsOf({ provider: 'host' }, { model: other }).models.get('host'), other);
   assert.throws(() => functionsOf('a', { model: other }), { code: 'conflict' });
   assert.throws(() => functionsOf({ provider: 'host', execute: two, fallbacks: ['a'] }), { code: 'conflict', message: /two functions/ });
   assert.throws(() => functionsOf({ provider: 'host', execute: two, fallbacks: [{ provider: 'openai', execute: one }] }), { code: 'conflict' });

@@ -84,7 +84,7 @@ async function compiles(t, programs) {
 }
 
 test('a TypeScript consumer compiles under --strict', typed, async (t) => {
-  const names = ['consumer.mts', 'consumer.cts'];
+  const names = ['consumer.mts', 'consumer.cts', 'configs.mts'];
   await compiles(t, Object.fromEntries(names.map((name) => [name, fs.readFileSync(path.join(here, 'consumer', name), 'utf8')])));
 });
 
@@ -93,7 +93,7 @@ test("the README's programs are TypeScript as well, under --strict", typed, asyn
   const [program, ...parts] = [...readme.matchAll(/```js\n([^]*?)```/g)].map(([, text]) => text);
   // What the parts take from the text around them.
   const around = [
-    "import type { Message, Runtime } from 'fawn';",
+    "import { Runtime, type Message } from 'fawn';",
     'declare const runtime: Runtime;',
     'declare function myModel(messages: Message[], options: { signal: AbortSignal }): AsyncIterable<string>;',
   ].join('\n');

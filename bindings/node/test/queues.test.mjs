@@ -1,5 +1,6 @@
 // Queues that the host takes from by itself.
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import { WORKERS, ask, calls, collect, open, scripted, sleep, tool, until } from './support.mjs';
 
@@ -48,6 +49,21 @@ both('the result of a run on a queue that nobody takes from', async (t, runtime)
   assert.equal(result.status, 'success');
   const events = await queue.take({ max: 0 });
   assert.equal(events.at(-1).type, 'run_end');
+});
+
+test('events of a later version pass unharmed', () => {
+  const { eventsOf, textOf } = createRequire(import.meta.url)('../lib/event.cjs');
+  const hostile = ['"}]', '\\', '"type":"run_end"', '{"a":[', '\u2028'];
+  const objects = hostile.flatMap((text, n) => [
+    { seq: n + 1, run_id: 'r', thread_id: 't', task_id: text, type: 'task_started', at: '2026-01-01T00:00:00Z', data: { task_id: text, deep: [[{ text }]] } },
+    { seq: n + 2, type: text, later: { [text]: [text] }, data: [text] },
+    { seq: n + 3, type: 'log', task_id: null, later: [], data: text },
+  ]);
+  const text = JSON.stringify(objects);
+  const events = eventsOf(text);
+  assert.deepEqual(events.map((event) => ({ ...event })), objects);
+  assert.deepEqual(events.map((event) => event.text), objects.map((object) => JSON.stringify(object)));
+  assert.equal(textOf(events), text);
 });
 
 both('take waits, gives up, and is interrupted', async (t, runtime) => {

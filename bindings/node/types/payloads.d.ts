@@ -219,6 +219,11 @@ export type AssemblyConfig = {
   extra_middleware?: ExtraMiddleware[];
   /** Whether the agent keeps a list of todos. */
   plan_mode?: boolean;
+  /**
+   * The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Needs `features.subagent`.
+   * Default: the capacity that all assemblies of the process without one share.
+   */
+  subagent_runtime?: number | null;
   /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
   recursion_limit?: number | null;
   /** Plain arguments and features. */
@@ -251,6 +256,11 @@ export type AssemblyConfig = {
   authorization?: AuthorizationLists | null;
   /** Facts about the build that runs, for the descriptor. */
   build?: BuildLabels;
+  /**
+   * The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Default: the capacity that all
+   * assemblies of the process without one share, and the limits of the configuration.
+   */
+  subagent_runtime?: number | null;
   /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
   recursion_limit?: number | null;
   /** The lead agent, with its descriptor. */
@@ -283,6 +293,11 @@ export type AssemblyConfig = {
   authorization?: AuthorizationLists | null;
   /** Facts about the build that runs, for the descriptor. */
   build?: BuildLabels;
+  /**
+   * The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Default: the capacity that all
+   * assemblies of the process without one share, and the limits of the configuration.
+   */
+  subagent_runtime?: number | null;
   /** Steps of a run unless the run says otherwise, 1 to 1000. Default 100. */
   recursion_limit?: number | null;
   /** The lead agent as a bare graph: its descriptor is null. */
@@ -415,6 +430,19 @@ export type CallAnswer = {
 
 /** Input of fawn_call_emit. */
 export type CallPart = unknown;
+
+/** How many subagents of a subagents object run at once. What is absent is as the runtime's section `subagent_runtime` has it. */
+export type CapacityConfig = {
+  /** How many run at once, 1 to 64. */
+  max_running?: number | null;
+  /** How many may wait, 0 to 10000. */
+  max_queued?: number | null;
+  /** What happens when all places are taken. */
+  admission_policy?: AdmissionPolicy | null;
+  /** Longest wait, in seconds, 1 to 86400. */
+  queue_timeout_seconds?: number | null;
+  [yours: `x-${string}`]: unknown;
+};
 
 /** How DeerFlow keeps messages in checkpoints (EP-4). */
 export type ChannelMode = "full" | "delta";
@@ -762,7 +790,10 @@ export type Features = {
   memory?: Feature | null;
   /** Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false. */
   summarization?: Feature | null;
-  /** Delegation to subagents. Default false. */
+  /**
+   * Delegation to subagents; settings are those of the middleware `subagent_limit` and replace the limits that it is given
+   * otherwise. Default false.
+   */
   subagent?: Feature | null;
   /** Looking at images. Not available in this version. */
   vision?: Feature | null;
@@ -3328,6 +3359,12 @@ export type SubagentRuntimeConfig = {
   [yours: `x-${string}`]: unknown;
 };
 
+/** Answer of fawn_subagents_start and fawn_subagents_stop. */
+export type SubagentsAnswer = {
+  /** Whether the object is started now. */
+  started: boolean;
+};
+
 /** Subagents: kinds, limits and overrides (SUB-6 to SUB-12). */
 export type SubagentsConfig = {
   /** Longest time of a built-in subagent, in seconds. Default 1800. */
@@ -3343,6 +3380,38 @@ export type SubagentsConfig = {
   /** More subagents, by name. */
   custom_agents?: Record<string, CustomSubagentConfig>;
   [yours: `x-${string}`]: unknown;
+};
+
+/** Input of fawn_subagents_new. */
+export type SubagentsObjectConfig = {
+  /** How many subagents run at once. Default: the runtime's section `subagent_runtime`. */
+  config?: CapacityConfig | null;
+  /**
+   * Most delegations of one run of an assembly that names the object, 1 to 50. Default: the runtime's
+   * `subagents.max_total_per_run`.
+   */
+  max_total_per_run?: number | null;
+  /** Durable batches. Not available in this version. */
+  batch_config?: null;
+  [yours: `x-${string}`]: unknown;
+};
+
+/** Answer of fawn_subagents_stats. */
+export type SubagentsStats = {
+  /** How many may run at once. */
+  max_running: number;
+  /** How many do. */
+  running: number;
+  /** How many may wait. */
+  max_queued: number;
+  /** How many do. */
+  queued: number;
+  /** What happens when all places are taken. */
+  admission_policy: AdmissionPolicy;
+  /** Most delegations of one run. */
+  max_total_per_run: number;
+  /** Whether the object was started and not stopped since. */
+  started: boolean;
 };
 
 /** Runtime-wide events. */

@@ -2,23 +2,23 @@
 //!
 //! An entry is `{id, run_id?, description, subagent_type, status, result_brief?, result_sha256?, result_ref?, stop_reason?,
 //! created_at}` (ST-12). Each `task` call with an id makes one; the result with that id settles it, by its metadata (see
-//! `outcome`). An entry is known by run and call, as in the reducer: call ids come back in later runs.
+//! `subagents::outcome`). An entry is known by run and call, as in the reducer: call ids come back in later runs.
 //!
 //! Source: DeerFlow `DurableContextMiddleware`, MW-DUR-2 to 6 and 15, LED-1 to 8.
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use super::outcome::Outcome;
 use super::tail::{Beginning, Tail};
 use crate::middleware::RunFacts;
 use crate::middleware::message_marks::first_chars;
-use crate::middleware::subagent_limit::TASK_TOOL;
 use crate::protocol::json::quote;
 use crate::protocol::message::{Kind, Message, ToolCall};
 use crate::state::View;
 use crate::state::channels::Channel;
 use crate::state::reducers::{MAX_DELEGATIONS, TERMINAL_STATUSES};
+use crate::subagents::TASK_TOOL;
+use crate::subagents::outcome::Outcome;
 
 /// Most characters of what a subagent was asked, and of its type (LED-2).
 pub(super) const MAX_DESCRIPTION: usize = 200;

@@ -9,7 +9,6 @@
 //! one, not the whole run, and a result that a run brings for a delegation of an earlier run settles it.
 
 mod ledger;
-mod outcome;
 mod skills;
 mod tail;
 mod telling;
@@ -20,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::tail::Tail;
-use super::remembered::Remembered;
+use super::remembered::{Remembered, RunKey, run_key};
 use super::tool_error_handling::ToolErrorHandlingConfig;
 use super::{Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
@@ -53,9 +52,6 @@ impl Default for DurableContextConfig {
     }
 }
 
-/// Thread and run.
-type RunKey = (Arc<str>, Arc<str>);
-
 /// The middleware.
 pub struct DurableContext {
     config: DurableContextConfig,
@@ -75,7 +71,7 @@ impl DurableContext {
     /// What the new messages of the run add to ledger and skills.
     fn capture(&self, context: &HookContext<'_>) -> HookOutput {
         let HookContext { state, run, .. } = context;
-        let key = (run.thread_id.clone(), run.run_id.clone());
+        let key = run_key(run);
         let seen = self.seen.get(&key);
         let tail = Tail::of(*state, run, seen.as_deref());
         if let Some(newest) = state.last().and_then(|message| message.id())

@@ -5,8 +5,10 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::*;
+use crate::middleware::stage::execution;
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::TOOL_META;
+use crate::ports::delegate::SubagentRun;
 use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostCalls, HostReply, Refusal};
 use crate::ports::signals::AuditRecord;
 use crate::ports::tool::ToolAnswer;
@@ -54,6 +56,15 @@ fn guardrail(section: Value) -> Guardrail {
 
 /// A call with a context, by a host.
 fn asking(said: Said, context: Value) -> (ToolInvocation, Arc<Host>) {
+    asking_as(said, context, None)
+}
+
+/// The same of a subagent.
+fn asking_as(
+    said: Said,
+    context: Value,
+    subagent: Option<Arc<SubagentRun>>,
+) -> (ToolInvocation, Arc<Host>) {
     let host = Arc::new(Host {
         said,
         asked: Mutex::default(),
@@ -63,6 +74,7 @@ fn asking(said: Said, context: Value) -> (ToolInvocation, Arc<Host>) {
         run_id: "r1".into(),
         thread_id: "t1".into(),
         context: context.as_object().cloned().unwrap_or_default(),
+        subagent,
         ..RunFacts::default()
     }))
     .clone();
@@ -83,6 +95,16 @@ fn outcome(section: Value, said: Said) -> (ToolAnswer, Option<(&'static str, Aud
     (answer, first)
 }
 
+#[test]
+fn sub_20_a_request_cannot_say_that_a_subagent_calls() {
+    let allowed = || Ok(HostReply::Answered(json!({"allow": true})));
+    let (invocation, asked) = asking(allowed, json!({"is_subagent": true}));
+    called(&guardrail(host()), invocation).expect("an answer");
+    let asked = asked.asked.lock().expect("no panic");
+    let args: Value = serde_json::from_str(&asked[0].args).expect("JSON");
+    assert_eq!(args["is_subagent"], false);
+}
+
 fn host() -> Value {
     json!({"provider": {"use": "host"}, "passport": "agent-7"})
 }
@@ -91,9 +113,11 @@ fn host() -> Value {
 fn mw_grd_1_the_request_says_who_calls_what_for_whom() {
     let context = json!({
         "user_id": "ann", "user_role": "clerk", "oauth_provider": "idp", "oauth_id": "o1", "channel_user_id": "c9",
-        "is_internal": true, "is_subagent": 1, "authz_attributes": {"team": "shop"},
+        "is_internal": true, "authz_attributes": {"team": "shop"},
     });
-    let (invocation, asked) = asking(|| Ok(HostReply::Answered(json!({"allow": true}))), context);
+    let subagent = execution("t1", "r1", "e1").subagent;
+    let allowed = || Ok(HostReply::Answered(json!({"allow": true})));
+    let (invocation, asked) = asking_as(allowed, context, subagent);
     let made = called(&guardrail(host()), invocation).expect("an answer");
     assert_eq!(made.content, "ran");
     let asked = asked.asked.lock().expect("no panic");

@@ -31,7 +31,7 @@ use super::{
     NextTool, Work,
 };
 use crate::ports::BoxFuture;
-use crate::ports::host::{AnswerCheck, HostCall, HostReply, RunContext, until_cancelled};
+use crate::ports::host::{AnswerCheck, HostCall, HostReply, RunContext, RunFacts, until_cancelled};
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, ToolChoice};
 use crate::ports::signals::{Halt, RunSignals};
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
@@ -103,15 +103,15 @@ impl HostMiddleware {
         })
     }
 
-    fn question<'a>(&'a self, point: Point, run_id: &'a str, thread_id: &'a str) -> Question<'a> {
+    fn question<'a>(&'a self, point: Point, run: &'a RunFacts) -> Question<'a> {
         let timeout = Duration::from_millis(self.config.timeout_ms());
-        Question::new(point, &self.name, (run_id, thread_id), timeout)
+        Question::new(point, &self.name, run, timeout)
     }
 
     fn hook_question(&self, point: Point, context: &HookContext<'_>) -> HostCall {
         let HookContext { state, run, .. } = context;
         let count = state.len();
-        self.question(point, &run.run_id, &run.thread_id)
+        self.question(point, run)
             .messages(count, state.last_n(self.config.messages()).into_iter())
             .channels(&self.reads, |channel| state.channel(channel))
             .about_turn(count)
@@ -122,7 +122,7 @@ impl HostMiddleware {
         let count = request.messages.len();
         let first = count.saturating_sub(self.config.messages());
         let call = self
-            .question(Point::ModelCall, &run.run_id, &run.thread_id)
+            .question(Point::ModelCall, &run.facts)
             .messages(count, request.messages.iter().skip(first))
             .request(request)
             .channels(&self.reads, |channel| request.reads.get(channel))
@@ -167,7 +167,7 @@ impl HostMiddleware {
             Some(_) => Point::AfterTool,
         };
         let question = self
-            .question(point, &run.run_id, &run.thread_id)
+            .question(point, &run.facts)
             .call(invocation)
             .channels(&self.reads, |channel| invocation.reads.get(channel));
         let (question, also) = match result {

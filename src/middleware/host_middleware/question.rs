@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::ports::host::{AnswerCheck, HostCall, HostCallKind};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, RunFacts};
 use crate::ports::model::ModelRequest;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::canonical_json::text_hash;
@@ -21,22 +21,15 @@ pub(super) struct Question<'a> {
     pub(super) point: Point,
     /// Name of the middleware.
     pub(super) name: &'a str,
-    /// The run and its thread.
-    pub(super) run_id: &'a str,
-    /// See `run_id`.
-    pub(super) thread_id: &'a str,
+    /// The run.
+    pub(super) run: &'a RunFacts,
     /// How long the host has.
     pub(super) timeout: Duration,
     args: String,
 }
 
 impl<'a> Question<'a> {
-    pub(super) fn new(
-        point: Point,
-        name: &'a str,
-        (run_id, thread_id): (&'a str, &'a str),
-        timeout: Duration,
-    ) -> Self {
+    pub(super) fn new(point: Point, name: &'a str, run: &'a RunFacts, timeout: Duration) -> Self {
         let mut args = String::with_capacity(512);
         args.push_str("{\"hook\":\"");
         args.push_str(point.hook().name());
@@ -47,14 +40,13 @@ impl<'a> Question<'a> {
             args.push('"');
         }
         args.push_str(",\"run_id\":");
-        push_quoted(&mut args, run_id);
+        push_quoted(&mut args, &run.run_id);
         args.push_str(",\"thread_id\":");
-        push_quoted(&mut args, thread_id);
+        push_quoted(&mut args, &run.thread_id);
         Question {
             point,
             name,
-            run_id,
-            thread_id,
+            run,
             timeout,
             args,
         }
@@ -170,11 +162,14 @@ impl<'a> Question<'a> {
         self
     }
 
-    /// The host call about a hook or a model call. `turn` tells one from the next within a run.
+    /// The host call about a hook or a model call. `turn` tells one from the next within a run, or within an execution of a
+    /// subagent.
     pub(super) fn about_turn(self, turn: usize) -> HostCall {
+        let subagent = self.run.subagent.as_ref();
+        let execution = subagent.map_or_else(String::new, |it| format!("/{}", it.execution_id));
         let key = format!(
-            "{}/middleware/{}/{}/{turn}",
-            self.run_id,
+            "{}{execution}/middleware/{}/{}/{turn}",
+            self.run.run_id,
             self.name,
             self.point.hook().name()
         );
@@ -185,7 +180,7 @@ impl<'a> Question<'a> {
     pub(super) fn about_call(self, message_id: &str, call_id: String) -> HostCall {
         let key = format!(
             "{}/{message_id}/{call_id}/middleware/{}/{}",
-            self.thread_id,
+            self.run.thread_id,
             self.name,
             self.point.phase().unwrap_or_default()
         );
@@ -204,5 +199,22 @@ impl<'a> Question<'a> {
             idempotency_key,
             also: AnswerCheck::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::stage::{execution, run_as};
+
+    #[test]
+    fn what_executions_of_a_run_ask_is_told_apart_by_its_key() {
+        let key = |run: &RunFacts| {
+            let question = Question::new(Point::ModelCall, "m", run, Duration::ZERO);
+            question.about_turn(2).idempotency_key
+        };
+        assert_eq!(key(&run_as("t", "r")), "r/middleware/m/wrap_model_call/2");
+        let of_subagent = "r/e1/middleware/m/wrap_model_call/2";
+        assert_eq!(key(&execution("t", "r", "e1")), of_subagent);
     }
 }

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use self::circuit::{Circuit, Effect, Ticket};
-use super::reply::{is_error_fallback, members};
+use super::message_marks::is_error_fallback;
+use super::reply::members;
 use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};

@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 
-use crate::middleware::message_marks::first_chars;
-use crate::middleware::reply::{ERROR_FALLBACK, append_text, with_calls};
+use crate::middleware::message_marks::{ERROR_FALLBACK, first_chars};
+use crate::middleware::reply::{append_text, with_calls};
 use crate::ports::model::{ModelError, ModelReply};
 use crate::protocol::message::{Fields, Kind, Message};
 use crate::protocol::model_failure::FailureReason;

@@ -15,7 +15,7 @@
 mod message;
 mod secrets;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ pub(super) use self::secrets::in_context;
 use self::message::{Activated, Failure, activation_message, is_activation_of};
 use super::message_marks::first_chars;
 use super::user_message::{is_real, newest_real, original_text};
-use super::{Hooks, Middleware, ModelResponse, NextModel};
+use super::{Hooks, Middleware, ModelResponse, NextModel, RunFacts};
 use crate::ports::BoxFuture;
 use crate::ports::active_skills::SlashActivation;
 use crate::ports::model::{ModelError, ModelReply, ModelRequest};
@@ -42,6 +42,8 @@ use crate::state::transcript::Transcript;
 
 /// What the records of this middleware are about (JRN-3a).
 const ACTIVATION_TAG: &str = "skill_activation";
+
+static NO_SECRETS: LazyLock<RequestSecrets> = LazyLock::new(RequestSecrets::default);
 
 /// The middleware.
 #[derive(Clone, Debug)]
@@ -73,6 +75,15 @@ impl SkillActivation {
     /// The middleware of an agent. `secrets` are those of the request that it was made for.
     pub fn new(access: SkillAccess, secrets: RequestSecrets) -> Self {
         SkillActivation { access, secrets }
+    }
+
+    /// The secrets that skills of a run may ask for: those that the run brought, else those of the agent. A subagent inherits
+    /// none (SUB-19).
+    fn secrets_of<'a>(&'a self, run: &'a RunFacts) -> &'a RequestSecrets {
+        match &run.subagent {
+            Some(_) => &NO_SECRETS,
+            None => run.secrets.as_ref().unwrap_or(&self.secrets),
+        }
     }
 
     /// Finds the skill, or the reason why there is none to activate (MW-SKA-2).
@@ -159,13 +170,12 @@ impl Middleware for SkillActivation {
         active.set_open_request(None);
         let known = active.activation();
         let slash = look(&request.messages, known.as_deref());
-        let brought = facts.secrets.as_ref().unwrap_or(&self.secrets);
-        if matches!(slash, Slash::Nothing) && brought.is_empty() {
+        if matches!(slash, Slash::Nothing) && self.secrets_of(&facts).is_empty() {
             return next.run(request);
         }
         Box::pin(async move {
             let active = facts.signals.skills();
-            let secrets = facts.secrets.as_ref().unwrap_or(&self.secrets);
+            let secrets = self.secrets_of(&facts);
             let mut catalog = None;
             match slash {
                 Slash::Nothing => {}

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::testing::{Shelf, in_context, path, user};
 use super::*;
 use crate::middleware::RunFacts;
-use crate::middleware::stage::run_as;
+use crate::middleware::stage::{execution, run_as};
 use crate::middleware::testing::request;
 use crate::ports::signals::AuditRecord;
 use crate::protocol::error::{Error, ErrorCode};
@@ -525,6 +525,21 @@ fn mw_ska_6_secrets_of_the_assembly_count_for_runs_that_bring_none() {
     stage.new_run(json!({}));
     stage.call(vec![user("u", "/named")]);
     assert_eq!(stage.bound(), [""; 0], "an empty object takes them away");
+}
+
+#[test]
+fn sub_19_a_subagent_inherits_no_secrets() {
+    let mut stage = Stage::new();
+    stage.shelf.public("named", "required-secrets: [A]");
+    let secrets = RequestSecrets::read(&json!({"A": "a"})).expect("sound");
+    stage.part.secrets = secrets.clone();
+    stage.facts = RunFacts {
+        secrets: Some(secrets),
+        ..execution("t", "r", "e")
+    };
+    assert!(stage.call(vec![user("u", "/named")]).is_some());
+    assert!(stage.facts.signals.skills().activation().is_some());
+    assert_eq!(stage.bound(), [""; 0]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use self::compaction::{KeepEnd, Parts, divide};
 use self::prompt::{PROMPT, SummaryInput, SummaryPrompt};
 use self::token_estimate::TokenEstimate;
 use super::message_marks::SUMMARY;
-use super::remembered::Remembered;
+use super::remembered::{Remembered, execution_key};
 use super::{
     Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question, RunFacts,
 };
@@ -235,7 +235,7 @@ impl Summarization {
 
     fn before_model(&self, context: &HookContext<'_>) -> HookOutput {
         let run = context.run;
-        let mut attempts = self.attempts.get(&run.run_id).unwrap_or_default();
+        let mut attempts = self.attempts.get(execution_key(run)).unwrap_or_default();
         if context.answer.is_none() {
             attempts.asking = 0;
             if self.triggers.is_empty() || attempts.failed >= MAX_FAILED_CALLS {
@@ -247,14 +247,14 @@ impl Summarization {
         };
         if let Some(answer) = context.reply() {
             if let Some(summary) = summary_of(answer) {
-                self.attempts.forget(&run.run_id);
+                self.attempts.forget(execution_key(run));
                 return self.finish(&compaction, &summary, run);
             }
             attempts.failed += 1;
             attempts.asking += 1;
         }
         let next = self.ask(&compaction, attempts.asking);
-        self.attempts.set(run.run_id.clone(), attempts);
+        self.attempts.set(execution_key(run).clone(), attempts);
         match next {
             Some(SummaryStep::Fixed(summary)) => self.finish(&compaction, summary, run),
             Some(SummaryStep::Ask(question)) => {

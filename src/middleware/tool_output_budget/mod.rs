@@ -169,7 +169,7 @@ impl Call {
     }
 
     /// What a file is named after: the same for the same output of the same call, so that a call that is made again after a
-    /// crash leaves one file.
+    /// crash leaves one file. Subagents of a run write to one folder, so that their executions count.
     fn digest(&self, nth: usize, text: &str) -> String {
         let bytes = text.as_bytes();
         let ends = NAMING_BYTES.min(bytes.len());
@@ -177,6 +177,9 @@ impl Call {
         for part in [self.message_id.as_bytes(), self.call_id.as_bytes()] {
             hasher.update(part.len().to_le_bytes());
             hasher.update(part);
+        }
+        if let Some(subagent) = &self.run.facts.subagent {
+            hasher.update(subagent.execution_id.as_bytes());
         }
         hasher.update(nth.to_le_bytes());
         hasher.update(bytes.len().to_le_bytes());
@@ -238,5 +241,28 @@ impl Middleware for ToolOutputBudget {
             }
             outcome
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::RunFacts;
+    use crate::middleware::stage::{execution, run_as};
+    use crate::tools::testing::{call, run_with};
+    use serde_json::json;
+
+    #[test]
+    fn executions_of_a_run_write_no_files_of_the_same_name() {
+        let digest = |facts: RunFacts| {
+            let mut invocation = call("bash", json!({}));
+            invocation.run = run_with(facts);
+            Call::of(&invocation).digest(0, "text")
+        };
+        let run = || digest(run_as("t", "r"));
+        let of = |id| digest(execution("t", "r", id));
+        assert_eq!(run(), run());
+        assert_eq!(of("a"), of("a"));
+        assert!(of("a") != of("b") && of("a") != run());
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use self::phase::{Phase, ResultClass, Track};
 use super::bounded::BoundedMap;
 use super::refusal::refused_as;
-use super::remembered::id_or_default;
+use super::remembered::{execution_key, id_or_default, thread_key};
 use super::reply::members;
 use super::request::{note, run_with_note};
 use super::tool_result_class::{TOOL_META, of_blocked};
@@ -115,7 +115,7 @@ impl ToolProgress {
             return;
         };
         let content = answer.content.as_str().unwrap_or_default();
-        let thread = id_or_default(&run.thread_id);
+        let thread = id_or_default(thread_key(&run.facts));
         let mut threads = self.threads();
         threads.refresh(&thread);
         let tracks = threads.get_or_insert_with(thread, Tracks::new);
@@ -125,7 +125,7 @@ impl ToolProgress {
         if let Some(hint) = hint
             && self.config.inject_assessment
         {
-            tracks.queue(&run.run_id, hint);
+            tracks.queue(execution_key(&run.facts), hint);
         }
     }
 }
@@ -169,12 +169,13 @@ impl Middleware for ToolProgress {
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
-        let thread = id_or_default(&context.run.thread_id);
+        let thread = id_or_default(thread_key(context.run));
         match hook {
             Hook::BeforeAgent => {
                 if let Some(tracks) = self.threads().get_mut(&thread) {
                     tracks.tools.clear();
-                    tracks.pending.retain(|(run, _)| *run == context.run.run_id);
+                    let run = execution_key(context.run);
+                    tracks.pending.retain(|(of, _)| of == run);
                 }
             }
             // The next run would begin afresh anyway: nothing is kept for nobody.
@@ -189,8 +190,8 @@ impl Middleware for ToolProgress {
         request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        let thread = id_or_default(&request.run.thread_id);
-        let run = request.run.run_id.clone();
+        let thread = id_or_default(thread_key(&request.run.facts));
+        let run = execution_key(&request.run.facts).clone();
         let hints = match self.threads().get_mut(&thread) {
             Some(tracks) => tracks.drain(&run),
             None => Vec::new(),
@@ -224,7 +225,8 @@ impl Middleware for ToolProgress {
             return next.run(invocation);
         }
         let run = invocation.run.clone();
-        if let Some(reason) = self.blocked(&id_or_default(&run.thread_id), &invocation.name) {
+        let thread = id_or_default(thread_key(&run.facts));
+        if let Some(reason) = self.blocked(&thread, &invocation.name) {
             let content = format!("{BLOCKED} this tool is not run again: {reason}");
             let blocked = refused_as(content, of_blocked());
             return Box::pin(std::future::ready(blocked));

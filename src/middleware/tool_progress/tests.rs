@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::middleware::stage::{Answers, Stage, heard, run_as};
+use crate::middleware::RunFacts;
+use crate::middleware::stage::{Answers, Stage, execution, heard, run_as};
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::of_failure;
 use crate::protocol::message::ToolStatus;
@@ -37,8 +38,12 @@ impl NextTool for Tool<'_> {
 
 /// One call of a tool that fails for this reason, in run `run` of a thread: whether it ran.
 fn fails(guard: &ToolProgress, thread: &str, run: &str, tool: &str, reason: &str) -> bool {
+    fails_as(guard, run_as(thread, run), tool, reason)
+}
+
+fn fails_as(guard: &ToolProgress, facts: RunFacts, tool: &str, reason: &str) -> bool {
     let mut invocation = call(tool, json!({}));
-    invocation.run = run_with(run_as(thread, run));
+    invocation.run = run_with(facts);
     let mut inside = Tool(reason, 0);
     ready(guard.wrap_tool_call(invocation, &mut inside));
     inside.1 == 1
@@ -121,6 +126,28 @@ fn mw_tpr_4_a_run_begins_afresh() {
     assert_eq!(hints(&guard, "t", "r", Answers::Yes).len(), 0);
     assert!(fails(&guard, "t", "r2", "fetch", "401"));
     assert!(!fails(&guard, "t", "r2", "fetch", "401"));
+}
+
+#[test]
+fn executions_of_a_run_block_no_tools_of_each_other() {
+    let guard = guard(|_| {});
+    let (a, b) = (execution("t", "r", "a"), execution("t", "r", "b"));
+    let hinted = |facts: &RunFacts| heard(&guard, Vec::new(), facts, Answers::Yes).len();
+    assert!(fails_as(&guard, a.clone(), "fetch", "401"));
+    for _ in 0..3 {
+        fails_as(&guard, a.clone(), "search", "no results");
+    }
+    assert_eq!(hinted(&b), 0);
+    Stage::new(Vec::new()).hook(&guard, Hook::BeforeAgent, &b);
+    assert!(fails_as(&guard, b.clone(), "fetch", "odd"));
+    Stage::new(Vec::new()).hook(&guard, Hook::AfterAgent, &b);
+    assert!(
+        !fails_as(&guard, a.clone(), "fetch", "401"),
+        "still blocked"
+    );
+    assert_eq!(hinted(&a), 1);
+    Stage::new(Vec::new()).hook(&guard, Hook::AfterAgent, &a);
+    assert_eq!(guard.threads().iter_mut().count(), 0);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::feature::{least, not_blank, within};
 use super::limits::TokenBudgetConfig;
@@ -33,8 +34,9 @@ pub struct SubagentsConfig {
     pub token_budget: Option<TokenBudgetConfig>,
     /// What is different for a subagent, by name.
     pub agents: BTreeMap<String, SubagentOverrideConfig>,
-    /// More subagents, by name.
-    pub custom_agents: BTreeMap<String, CustomSubagentConfig>,
+    /// More subagents, by name; models are told of them in this order.
+    #[schemars(with = "BTreeMap<String, CustomSubagentConfig>")]
+    pub custom_agents: IndexMap<String, CustomSubagentConfig>,
 }
 
 /// What is different for one subagent.
@@ -108,7 +110,7 @@ impl Default for SubagentsConfig {
             max_total_per_run: 6,
             token_budget: None,
             agents: BTreeMap::new(),
-            custom_agents: BTreeMap::new(),
+            custom_agents: IndexMap::new(),
         }
     }
 }
@@ -200,7 +202,7 @@ pub struct SubagentRuntimeConfig {
 }
 
 /// What happens to a subagent when all places are taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AdmissionPolicy {
     /// It waits.
@@ -222,7 +224,8 @@ impl Default for SubagentRuntimeConfig {
 }
 
 impl SubagentRuntimeConfig {
-    pub(super) fn validate(&self) -> Result<(), Error> {
+    /// Checks the bounds (RT-30).
+    pub(in crate::protocol) fn validate(&self) -> Result<(), Error> {
         within("/max_running", self.max_running, 1, MAX_RUNNING_SUBAGENTS)?;
         within("/max_queued", self.max_queued, 0, 10_000)?;
         within(

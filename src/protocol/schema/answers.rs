@@ -147,10 +147,10 @@ pub fn run_op_answer() -> Value {
         "type": "object",
         "oneOf": [
             {
-                "description": "Of cancel.",
+                "description": "Of cancel and cancel_task.",
                 "required": ["cancelled"],
                 "properties": {
-                    "cancelled": {"description": "Whether the run was still going.", "type": "boolean"},
+                    "cancelled": {"description": "Whether the run, or a delegation of this call, was still going.", "type": "boolean"},
                 },
             },
             {

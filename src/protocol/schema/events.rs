@@ -249,6 +249,68 @@ pub const EVENT_TYPES: &[EventType] = &[
         },
     },
     EventType {
+        name: "task_started",
+        about: "A delegation begins: a subagent is to do a piece of work. It may wait for a place first.",
+        data: || {
+            object(
+                json!({
+                    "task_id": task_id(),
+                    "subagent_type": {"description": "Name of the subagent.", "type": "string"},
+                    "description": {"description": "What the agent calls the work; may be empty.", "type": "string"},
+                    "model_name": model_name(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "task_running",
+        about: "A step of a subagent: a reply of its model, or the result of one of its tools. With the stream mode messages or custom.",
+        data: || {
+            object(
+                json!({
+                    "task_id": task_id(),
+                    "message": message(),
+                    "message_index": {"description": "Which step it is, from 1.", "type": "integer", "minimum": 1},
+                    "total_messages": {"description": "Steps so far.", "type": "integer", "minimum": 1},
+                    "usage": task_usage(),
+                    "model_name": model_name(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "task_completed",
+        about: "A delegation ended with a result.",
+        data: || {
+            object(
+                json!({
+                    "task_id": task_id(),
+                    "result": {"description": "The whole result.", "type": "string"},
+                    "usage": task_usage(),
+                    "model_name": model_name(),
+                }),
+                &[],
+            )
+        },
+    },
+    EventType {
+        name: "task_failed",
+        about: "A delegation failed, or there was no place for it.",
+        data: task_without_result,
+    },
+    EventType {
+        name: "task_cancelled",
+        about: "A delegation was ended by the host, or with its run.",
+        data: task_without_result,
+    },
+    EventType {
+        name: "task_timed_out",
+        about: "The time of a delegation was over.",
+        data: task_without_result,
+    },
+    EventType {
         name: "gap",
         about: "A lossy queue dropped events of this run.",
         data: || {
@@ -329,6 +391,10 @@ pub fn event() -> Value {
             },
             "run_id": {"description": "Absent in events of no run.", "type": "string"},
             "thread_id": {"description": "Absent in events of no run.", "type": "string"},
+            "task_id": {
+                "description": "In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself.",
+                "type": "string",
+            },
             "type": {"anyOf": [{"oneOf": names.collect::<Vec<_>>()}, {"type": "string"}]},
             "at": {"description": "When.", "type": "string", "format": "date-time"},
             "data": {"type": "object"},
@@ -356,6 +422,7 @@ pub fn run_result() -> Value {
             },
             "steps": {"description": "Model calls and sets of tool calls.", "type": "integer"},
             "usage": usage("Tokens of the agent's own turns."),
+            "subagent_usage": usage("Tokens of the run's delegations that have ended, all model calls of the subagents; there only when some were told of."),
             "message": {
                 "description": "The last ai message of a run that succeeded, in canonical form.",
                 "type": ["object", "null"],
@@ -375,6 +442,35 @@ pub fn run_result() -> Value {
             },
         },
     })
+}
+
+/// The data of a delegation that ended without a result.
+fn task_without_result() -> Value {
+    object(
+        json!({
+            "task_id": task_id(),
+            "error": {"description": "Why.", "type": ["string", "null"]},
+            "usage": task_usage(),
+            "model_name": model_name(),
+        }),
+        &[],
+    )
+}
+
+fn task_id() -> Value {
+    json!({"description": "The model's id of the task call. It may come again in a later run.", "type": "string"})
+}
+
+fn model_name() -> Value {
+    json!({"description": "The model that the subagent uses.", "type": ["string", "null"]})
+}
+
+fn task_usage() -> Value {
+    let mut usage = usage(
+        "Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum.",
+    );
+    usage["type"] = json!(["object", "null"]);
+    usage
 }
 
 /// Tokens, in the layout of LangChain's `usage_metadata`.

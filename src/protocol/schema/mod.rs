@@ -23,6 +23,7 @@ use super::model_entry::ModelEntry;
 use super::run::{
     RunOp, RunRequest, ThreadHistoryQuery, ThreadOpen, ThreadStateQuery, ThreadUpdate,
 };
+use super::subagents_config::{NewSubagents, SubagentsLife, SubagentsStats};
 
 /// One published schema.
 pub struct Schema {
@@ -93,6 +94,12 @@ pub const SCHEMAS: &[Schema] = &[
         summary: "Input of fawn_assembly_new.",
         schema: of::<AssemblyConfig>,
         round_trip: Some(|text| taken::<AssemblyConfig>(text, AssemblyConfig::validate)),
+    },
+    Schema {
+        name: "subagents_config",
+        summary: "Input of fawn_subagents_new.",
+        schema: of::<NewSubagents>,
+        round_trip: Some(|text| taken::<NewSubagents>(text, NewSubagents::validate)),
     },
     Schema {
         name: "thread_open",
@@ -219,6 +226,16 @@ pub const SCHEMAS: &[Schema] = &[
         answer::shutdown_answer,
     ),
     plain(
+        "subagents_answer",
+        "Answer of fawn_subagents_start and fawn_subagents_stop.",
+        answer::complete::<SubagentsLife>,
+    ),
+    plain(
+        "subagents_stats",
+        "Answer of fawn_subagents_stats.",
+        answer::complete::<SubagentsStats>,
+    ),
+    plain(
         "thread_update_answer",
         "Answer of fawn_thread_update.",
         answer::thread_update_answer,
@@ -305,6 +322,16 @@ fn run_op() -> Value {
                     "op": {"const": "cancel"},
                     "reason": {"description": "Why, for the record.", "type": ["string", "null"]},
                 },
+                "additionalProperties": false,
+            },
+            {
+                "description": "Ends one delegation to a subagent, also while it waits for a place. The run goes on: the agent sees the task as cancelled.",
+                "properties": {
+                    "op": {"const": "cancel_task"},
+                    "task_id": {"description": "The task call, as the events task_started and those after it name it.", "type": "string"},
+                    "reason": {"description": "Why, for the record.", "type": ["string", "null"]},
+                },
+                "required": ["task_id"],
                 "additionalProperties": false,
             },
             {

@@ -19,6 +19,10 @@ package cabi
 #cgo noescape fawn_runtime_submit
 #cgo noescape fawn_runtime_stats
 #cgo noescape fawn_runtime_shutdown
+#cgo noescape fawn_subagents_new
+#cgo noescape fawn_subagents_start
+#cgo noescape fawn_subagents_stop
+#cgo noescape fawn_subagents_stats
 #cgo noescape fawn_assembly_new
 #cgo noescape fawn_assembly_descriptor
 #cgo noescape fawn_thread_open
@@ -156,6 +160,39 @@ func RuntimeShutdown(runtime uint64, timeoutMS int64) (int32, []byte) {
 
 // RuntimeFree is fawn_runtime_free.
 func RuntimeFree(runtime uint64) { C.fawn_runtime_free(C.fawn_runtime(runtime)) }
+
+// SubagentsNew is fawn_subagents_new.
+func SubagentsNew(runtime uint64, json string) (uint64, int32, []byte) {
+	var buf C.fawn_buf
+	var handle C.fawn_subagents
+	p, n := in(json)
+	status := C.fawn_subagents_new(C.fawn_runtime(runtime), p, n, &handle, &buf)
+	return uint64(handle), int32(status), out(&buf)
+}
+
+// SubagentsStart is fawn_subagents_start.
+func SubagentsStart(subagents uint64) (int32, []byte) {
+	var buf C.fawn_buf
+	status := C.fawn_subagents_start(C.fawn_subagents(subagents), &buf)
+	return int32(status), out(&buf)
+}
+
+// SubagentsStop is fawn_subagents_stop.
+func SubagentsStop(subagents uint64, timeoutMS int64) (int32, []byte) {
+	var buf C.fawn_buf
+	status := C.fawn_subagents_stop(C.fawn_subagents(subagents), C.int64_t(timeoutMS), &buf)
+	return int32(status), out(&buf)
+}
+
+// SubagentsStats is fawn_subagents_stats.
+func SubagentsStats(subagents uint64) (int32, []byte) {
+	var buf C.fawn_buf
+	status := C.fawn_subagents_stats(C.fawn_subagents(subagents), &buf)
+	return int32(status), out(&buf)
+}
+
+// SubagentsFree is fawn_subagents_free.
+func SubagentsFree(subagents uint64) { C.fawn_subagents_free(C.fawn_subagents(subagents)) }
 
 // AssemblyNew is fawn_assembly_new.
 func AssemblyNew(runtime uint64, json string) (uint64, int32, []byte) {

@@ -1,63 +1,48 @@
 //! What a result says of the delegation that it answers, read from its metadata alone: free text is never a status.
 //!
-//! Source: the status contract of DeerFlow's subagents, SUB-43 to SUB-47, LED-3.
+//! The other end of `status`. What it does not know says nothing. Source: the status contract of DeerFlow's subagents, SUB-43 to
+//! SUB-47, LED-3.
 
 use serde_json::{Map, Value};
 
-use crate::middleware::message_marks::bounded;
+use super::status::{
+    CAPS, ERROR, MAX_TEXT, RESULT, RESULT_HASH, STATUS, STATUSES, STOP_REASON, TURN_CAPPED,
+};
 use crate::protocol::hash::sha256;
 use crate::protocol::message::Message;
+use crate::state::message_marks::bounded;
 use crate::state::python::is_space;
-
-/// Most characters of a result in the ledger (LED-3).
-const MAX_RESULT: usize = 2000;
-
-const STATUS: &str = "subagent_status";
-const STOP_REASON: &str = "subagent_stop_reason";
-const ERROR: &str = "subagent_error";
-const RESULT: &str = "subagent_result_brief";
-const RESULT_HASH: &str = "subagent_result_sha256";
-
-/// The statuses, and what stands for a result where there is none (SUB-48).
-const STATUSES: [(&str, Option<&str>); 5] = [
-    ("completed", None),
-    ("failed", Some("Task failed.")),
-    ("cancelled", Some("Task cancelled by user.")),
-    ("timed_out", Some("Task timed out.")),
-    ("polling_timed_out", Some("Task polling timed out.")),
-];
-const STOP_REASONS: [&str; 3] = ["token_capped", "turn_capped", "loop_capped"];
 
 /// A status of older threads: the delegation had used its turns (SUB-46).
 const OUT_OF_TURNS: &str = "max_turns_reached";
 
 /// How a delegation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) status: &'static str,
+pub(crate) struct Outcome {
+    pub(crate) status: &'static str,
     /// The limit that it ended at.
-    pub(super) stop_reason: Option<&'static str>,
-    /// Beginning and end of its result, or why there is none; at most [`MAX_RESULT`] characters.
-    pub(super) result: Option<String>,
+    pub(crate) stop_reason: Option<&'static str>,
+    /// Beginning and end of its result, or why there is none; at most [`MAX_TEXT`] characters.
+    pub(crate) result: Option<String>,
     /// Lower-case hex SHA-256 of the whole result.
-    pub(super) result_sha256: Option<String>,
+    pub(crate) result_sha256: Option<String>,
     /// The message that has the result, or the call.
-    pub(super) result_ref: String,
+    pub(crate) result_ref: String,
 }
 
 impl Outcome {
     /// Reads a result; `None` when its metadata says nothing that counts (LED-4).
-    pub(super) fn of(result: &Message) -> Option<Outcome> {
+    pub(crate) fn of(result: &Message) -> Option<Outcome> {
         let fields = result.fields();
         let kwargs = &fields.additional_kwargs;
         let said = kwargs.get(STATUS)?.as_str()?;
         let brief = text(kwargs, RESULT);
         let given = text(kwargs, STOP_REASON);
-        let given = given.and_then(|said| STOP_REASONS.iter().find(|reason| **reason == said));
-        let mut stop_reason = given.copied();
+        let known = CAPS.iter().map(|(reason, _)| *reason);
+        let mut stop_reason = given.and_then(|said| known.into_iter().find(|it| *it == said));
         let said = match said {
             OUT_OF_TURNS => {
-                stop_reason = stop_reason.or(Some("turn_capped"));
+                stop_reason = stop_reason.or(Some(TURN_CAPPED));
                 match brief {
                     Some(_) => "completed",
                     None => "failed",
@@ -65,14 +50,15 @@ impl Outcome {
             }
             said => said,
         };
-        let (status, instead) = STATUSES.iter().find(|(known, _)| *known == said)?;
-        let whole = brief.or_else(|| text(kwargs, ERROR)).or(*instead);
+        let (status, sentence) = STATUSES.iter().find(|(known, _)| *known == said)?;
+        let instead = (!sentence.is_empty()).then_some(*sentence);
+        let whole = brief.or_else(|| text(kwargs, ERROR)).or(instead);
         let given = kwargs.get(RESULT_HASH).and_then(Value::as_str);
         let given = given.filter(|hash| is_hash(hash));
         Some(Outcome {
             status,
             stop_reason,
-            result: whole.map(|text| bounded(text, MAX_RESULT)),
+            result: whole.map(|text| bounded(text, MAX_TEXT)),
             result_sha256: whole.map(|text| given.map_or_else(|| sha256(text), str::to_owned)),
             result_ref: match result.id() {
                 Some(id) if !id.is_empty() => id.to_owned(),
@@ -82,7 +68,7 @@ impl Outcome {
     }
 
     /// Notes the outcome in an entry of the ledger.
-    pub(super) fn note_in(self, entry: &mut Map<String, Value>) {
+    pub(crate) fn note_in(self, entry: &mut Map<String, Value>) {
         entry.insert("status".into(), self.status.into());
         for (name, value) in [
             ("stop_reason", self.stop_reason.map(Value::from)),
@@ -151,8 +137,8 @@ mod tests {
         for (status, sentence) in STATUSES {
             let bare = outcome(json!({ "subagent_status": status })).expect("a status");
             assert_eq!(bare.status, status);
-            assert_eq!(bare.result.as_deref(), sentence);
-            assert_eq!(bare.result_sha256.is_some(), sentence.is_some());
+            assert_eq!(bare.result.as_deref().unwrap_or_default(), sentence);
+            assert_eq!(bare.result_sha256.is_some(), !sentence.is_empty());
             assert_eq!(bare.stop_reason, None);
         }
     }
@@ -163,7 +149,7 @@ mod tests {
         let found = outcome(json!({"subagent_status": "completed", "subagent_result_brief": long}));
         let found = found.expect("a status");
         let result = found.result.expect("a result");
-        assert_eq!(result.chars().count(), MAX_RESULT);
+        assert_eq!(result.chars().count(), MAX_TEXT);
         assert_eq!(
             result,
             format!("{}\n...\n{}", "x".repeat(1333), "x".repeat(662))

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::message_marks::content_lines;
-use crate::prompt::sanitize::is_blank;
+use super::message_marks::{HIDDEN, SUMMARY, content_lines};
+use super::python::{self, is_space};
 use crate::protocol::message::{Kind, Message};
-use crate::state::python;
 
 /// Whether a message is one that the user wrote and sees (HP-4): a human one that is no summary and not hidden.
 pub(crate) fn is_real(message: &Message) -> bool {
@@ -15,8 +14,8 @@ pub(crate) fn is_real(message: &Message) -> bool {
         return false;
     }
     let fields = message.fields();
-    let hidden = fields.additional_kwargs.get("hide_from_ui");
-    fields.name.as_deref() != Some("summary") && !hidden.is_some_and(python::truthy)
+    let hidden = fields.additional_kwargs.get(HIDDEN);
+    fields.name.as_deref() != Some(SUMMARY) && !hidden.is_some_and(python::truthy)
 }
 
 /// Whether a message is what a user wrote, and not what the framework put there in the user's role (HP-5).
@@ -27,10 +26,9 @@ pub(crate) fn is_genuine(message: &Message) -> bool {
     let fields = message.fields();
     let is_hidden = fields
         .additional_kwargs
-        .get("hide_from_ui")
+        .get(HIDDEN)
         .is_some_and(python::truthy);
-    fields.name.as_deref() != Some("summary")
-        && (!is_hidden || has_answer(&fields.additional_kwargs))
+    fields.name.as_deref() != Some(SUMMARY) && (!is_hidden || has_answer(&fields.additional_kwargs))
 }
 
 /// Whether a hidden message carries a user's answer to a question of the agent.
@@ -39,7 +37,7 @@ fn has_answer(kwargs: &Map<String, Value>) -> bool {
         return false;
     };
     let text = |name: &str| answer.get(name).and_then(Value::as_str);
-    let says = |name: &str| text(name).is_some_and(|text| !is_blank(text));
+    let says = |name: &str| text(name).is_some_and(|text| text.chars().any(|c| !is_space(c)));
     answer.get("version").and_then(Value::as_f64) == Some(1.0)
         && text("kind") == Some("human_input_response")
         && says("source")

@@ -2,18 +2,28 @@
 
 use serde_json::Value;
 
+use super::python::truthy_member;
 use crate::protocol::message::{Fields, Kind, Message};
-use crate::state::python::truthy_member;
 
 /// Hides a message from whoever shows the thread to a person.
 pub(crate) const HIDDEN: &str = "hide_from_ui";
 /// Marks what `DynamicContext` injected.
-pub(super) const REMINDER: &str = "dynamic_context_reminder";
+pub(crate) const REMINDER: &str = "dynamic_context_reminder";
 /// Name of a message that stands for a summary.
-pub(super) const SUMMARY: &str = "summary";
+pub(crate) const SUMMARY: &str = "summary";
+
+/// Says that a reply stands in for an answer which never came; its run failed.
+pub(crate) const ERROR_FALLBACK: &str = "deerflow_error_fallback";
+
+/// Whether a message stands in for an answer that never came, so that whoever drives the run reports an error (MW-LLM-5,
+/// MW-TRM-3, SUB-35).
+pub fn is_error_fallback(message: &Message) -> bool {
+    message.kind() == Kind::Ai
+        && message.fields().additional_kwargs.get(ERROR_FALLBACK) == Some(&Value::Bool(true))
+}
 
 /// A human message that the model sees and nobody is shown.
-pub(super) fn hidden_human(name: &str, content: String) -> Message {
+pub(crate) fn hidden_human(name: &str, content: String) -> Message {
     let mut fields = Fields::new(Kind::Human, content);
     fields.name = Some(name.to_owned());
     fields.additional_kwargs.insert(HIDDEN.into(), true.into());
@@ -21,7 +31,7 @@ pub(super) fn hidden_human(name: &str, content: String) -> Message {
 }
 
 /// Whether `DynamicContext` injected the message. Only what might be is decoded: most messages of a thread are not.
-pub(super) fn is_reminder(message: &Message) -> bool {
+pub(crate) fn is_reminder(message: &Message) -> bool {
     matches!(message.kind(), Kind::Human | Kind::System)
         && message.json().contains(REMINDER)
         && truthy_member(&message.fields().additional_kwargs, REMINDER).is_some()
@@ -76,7 +86,7 @@ pub(crate) fn without_thinking(text: &str) -> String {
 
 /// At most `cap` characters: the first two thirds of the cap, a mark, and the end; without room for an end, the beginning
 /// alone (HP-3).
-pub(super) fn bounded(text: &str, cap: usize) -> String {
+pub(crate) fn bounded(text: &str, cap: usize) -> String {
     const MARK: &str = "\n...\n";
     let head = 2 * cap / 3;
     let tail = cap.saturating_sub(head + MARK.len());
