@@ -287,6 +287,20 @@ mod tests {
     }
 
     #[test]
+    fn a_title_has_no_line_breaks_whoever_made_it() {
+        let title = title(60);
+        let text = " Two\n\n lines \r\nand\u{2028}more\u{85}. ";
+        assert_eq!(title.local(text), "Two lines and more .");
+        assert_eq!(title.local("\n \r"), NO_WORDS);
+        assert_eq!(
+            title
+                .parse(&json!("\"A title\n\nwith an explanation\""))
+                .as_deref(),
+            Some("A title with an explanation")
+        );
+    }
+
+    #[test]
     fn what_a_message_says_is_no_place_in_the_prompt() {
         let values = [("{a}", "{b}"), ("{b}", "x")];
         assert_eq!(fill("{a} {b} {c} {", &values), "{b} x {c} {");

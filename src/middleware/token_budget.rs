@@ -423,6 +423,21 @@ mod tests {
     }
 
     #[test]
+    fn a_model_that_reports_no_tokens_is_told_of_once_in_a_run() {
+        let guard = budget(|_| {});
+        let mut stage = begun(&guard, vec![]);
+        let run = run_as("t", "r");
+        for id in ["a", "b"] {
+            let silent = reply(json!({"id": id, "content": "x"}));
+            stage.write(StateUpdate::messages(vec![silent]));
+            assert!(stage.after_model(&guard, &run).is_none());
+        }
+        let warnings = run.signals.take_warnings().expect("a warning");
+        let codes: Vec<_> = warnings.iter().map(|(warning, _)| warning.code()).collect();
+        assert_eq!(codes, ["usage_unreported"]);
+    }
+
+    #[test]
     fn tbg_4_text_is_appended_without_calls_too_and_nothing_used_is_nothing_done() {
         let guard = budget(|config| config.hard_stop_threshold = 0.8);
         let mut stage = begun(&guard, vec![]);

@@ -254,6 +254,26 @@ mod tests {
         value.as_object().cloned().expect("an object")
     }
 
+    #[test]
+    fn a_call_that_asks_nothing_is_the_model_s_mistake() {
+        for nothing in [
+            json!({}),
+            json!({"question": " ", "context": "", "options": [], "fields": "x"}),
+            json!({"question": null, "clarification_type": "suggestion"}),
+        ] {
+            let answer = ask(&args(nothing), "c1");
+            assert!(!answer.end_run && answer.artifact.is_null());
+            assert_eq!(answer.status, ToolStatus::Error);
+        }
+        for something in [
+            json!({"context": "The manual is in German."}),
+            json!({"options": ["a"]}),
+            json!({"fields": [{"name": "n"}]}),
+        ] {
+            assert!(ask(&args(something), "c1").end_run);
+        }
+    }
+
     fn asked(value: Value) -> (String, Value) {
         let answer = ask(&args(value), "c1");
         assert!(answer.end_run, "a question ends the run");
