@@ -18,6 +18,7 @@ use super::options::{InteractionMode, LeadOptions};
 use super::subagent::files_of_tools;
 use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
+use crate::middleware::clarification::takes_the_name;
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
@@ -422,7 +423,9 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let ours = facts
         .tools
         .iter()
-        .filter(|tool| tool.origin().mcp().is_none());
+        .filter(|tool| tool.origin().mcp().is_none())
+        // What the prompt says of it is not true of another tool of its name.
+        .filter(|tool| !takes_the_name(tool.as_ref()));
     let bound_tools: BTreeSet<&str> = ours.map(|tool| tool.spec().name.as_str()).collect();
     let in_scope: Vec<SubagentEntry> = facts
         .subagents

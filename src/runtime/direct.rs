@@ -11,7 +11,7 @@ use super::subagents::{Subagents, direct_limits};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::direct;
 use crate::agent::subagent_scope::SubagentScope;
-use crate::agent::tool_list::ConfiguredTool;
+use crate::agent::tool_list::{self, ConfiguredTool};
 use crate::middleware::guardrail_provider;
 use crate::middleware::read_before_write::FileTurns;
 use crate::ports::delegate::Delegate;
@@ -47,6 +47,15 @@ impl Runtime {
         }
         if is_free(ask_clarification::NAME) {
             brought.extend(ask_clarification::build(&BuiltinInputs::default()));
+        }
+        let taken = [
+            (ask_clarification::NAME, true),
+            (task::NAME, config.delegates()),
+        ];
+        for (name, is_ours) in taken {
+            if is_ours && config.middleware.is_none() && config.has_tool(name) {
+                tool_list::replaced(name, &mut warnings);
+            }
         }
         let middleware = direct::chain(&config, direct_limits(subagents.as_ref()))?;
         let tools = || {

@@ -829,7 +829,7 @@ fn summarization_can_be_named_with_settings_that_are_checked_where_they_stand() 
     );
     assert_eq!(
         with(json!({"trigger": {"type": "fraction", "value": 0.5}})),
-        Err(("assembly_invalid", "/middleware/1/trigger/0".into()))
+        Err(("assembly_invalid", "/middleware/1/trigger".into()))
     );
     assert_eq!(
         with(json!({"keep": {"type": "messages", "value": 0}})),
@@ -855,7 +855,10 @@ fn summarization_can_be_named_with_settings_that_are_checked_where_they_stand() 
         .unwrap_err();
     assert_eq!(
         (error.code.name(), error.path.as_deref()),
-        ("assembly_invalid", Some("/summarization/trigger/0")),
+        (
+            "assembly_invalid",
+            Some("/app_config/summarization/trigger")
+        ),
         "{}",
         error.message
     );
