@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Runtime;
 use super::assembly::{Assembly, Given, check_host_tools};
-use super::family::{Family, Parent, ParentModel};
+use super::family::{Family, Parent, ParentModel, ReadyDelegate};
 use super::subagents::{Subagents, direct_limits};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::direct;
@@ -14,7 +14,6 @@ use crate::agent::subagent_scope::SubagentScope;
 use crate::agent::tool_list::{self, ConfiguredTool};
 use crate::middleware::guardrail_provider;
 use crate::middleware::read_before_write::FileTurns;
-use crate::ports::delegate::Delegate;
 use crate::ports::tool::DynTool;
 use crate::protocol::app_config::AppConfig;
 use crate::protocol::assembly::{DirectConfig, Feature};
@@ -88,7 +87,7 @@ impl Runtime {
         config: &DirectConfig,
         subagents: Option<&Subagents>,
         warnings: &mut Warnings,
-    ) -> Result<Option<(Arc<dyn Delegate>, bool)>, Error> {
+    ) -> Result<Option<ReadyDelegate>, Error> {
         let scope = self.0.lead.clone();
         let app = guarded(scope.shared_app(), config)?;
         let tools = config.tools.iter().map(|tool| ConfiguredTool {

@@ -98,6 +98,9 @@ pub struct ParentSkills {
     pub allowed: Option<Vec<String>>,
 }
 
+/// Who runs the subagents of an assembly, and whether any of them asks the host.
+pub(super) type ReadyDelegate = (Arc<dyn Delegate>, bool);
+
 /// The subagents of one assembly.
 pub struct Family {
     runtime: Runtime,
@@ -355,7 +358,7 @@ impl Runtime {
         family: Family,
         subagents: Option<&Subagents>,
         warnings: &mut Warnings,
-    ) -> (Arc<dyn Delegate>, bool) {
+    ) -> ReadyDelegate {
         let asks_host = family.asks_host();
         if subagents.is_none() {
             share_process_capacity(&family.parent.app.subagent_runtime, warnings);
