@@ -98,7 +98,7 @@ fn run(parts: AssemblyParts, state: ThreadState, input: Option<StateUpdate>, lim
                     let Some(entry) = assembly.tool(&call.name) else {
                         return ToolOutcome::Failed("no such tool".into());
                     };
-                    ready(entry.tool.call_boxed(fawn::ports::tool::ToolInvocation {
+                    ready(entry.tool.call_boxed(ToolInvocation {
                         message_id: message_id.clone(),
                         call_id: call.id.unwrap_or_default(),
                         name: call.name,
@@ -367,7 +367,7 @@ fn ex_7_return_direct_ends_only_when_every_call_of_the_reply_is_direct() {
     let run_with = |list: &[(&str, &str, Value)]| {
         let mut parts = parts(ScriptModel::new(vec![calls(list), says("done")]));
         let direct = crate::parts::FnTool {
-            spec: fawn::ports::tool::ToolSpec {
+            spec: ToolSpec {
                 name: "d".into(),
                 description: String::new(),
                 parameters: json!({}).into(),
