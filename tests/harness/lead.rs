@@ -702,6 +702,11 @@ fn errors_of_tools_and_sections_name_their_place_in_what_was_passed() {
             "/summarization/trigger/0/value",
         ),
         (
+            "authorization",
+            json!({"enabled": true}),
+            "/authorization/provider",
+        ),
+        (
             "title",
             json!({"model_name": "nobody"}),
             "/title/model_name",

@@ -1,3 +1,5 @@
+//! What a subagent is made of: its tools, skills, model and prompt, from what its agent has.
+
 use std::time::Duration;
 
 use serde_json::json;
