@@ -1,3 +1,5 @@
+//! A family from assembly to child: composed late, once, and from what its agent has.
+
 use serde_json::Value;
 
 use super::*;
