@@ -392,7 +392,8 @@ fn xt_3_compaction_keeps_delegations_skills_plan_and_request() {
     keys.sort();
     keys.dedup();
     assert_eq!(keys.len(), told.keys.len(), "{:?}", told.keys);
-    assert!(told.warnings.is_empty(), "{:?}", told.warnings);
+    // Its host's `task` stands in the place of ours (TL-1).
+    assert_eq!(told.warnings, ["tool_duplicate"]);
 
     // The next turn has the same facts, of a thread that holds the messages no more.
     let next = host.say(
