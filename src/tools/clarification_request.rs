@@ -420,10 +420,11 @@ mod tests {
             assert_eq!(text, format!("{sign} q"));
             assert_eq!(payload["clarification_type"], *name);
         }
-        let (text, payload) = asked(json!({"question": null, "clarification_type": []}));
+        let (text, payload) =
+            asked(json!({"question": null, "context": "c", "clarification_type": []}));
         assert_eq!(
             (text.as_str(), &payload["clarification_type"]),
-            ("❓ ", &json!("[]"))
+            ("❓ c\n\n", &json!("[]"))
         );
         assert_eq!(payload["question"], "");
     }
