@@ -114,8 +114,8 @@ fn run(runtime: &Runtime, agent: &Assembly, queue: &Queue) {
     drop(run);
 }
 
-/// What a delegation holds while it waits for a place: everything that is allocated for it, events that the host has taken
-/// excepted.
+/// What a delegation holds while it waits for a place: everything that is allocated, and what of that is gone when its run is
+/// cancelled.
 fn waiting() {
     let (runs, each) = WAITING;
     let lead = json!([{"tool_calls": (0..each).map(task).collect::<Vec<_>>()}]);
@@ -126,15 +126,35 @@ fn waiting() {
     let os_threads = os_threads();
     let before = counting::held();
     held.extend((1..=runs).map(|_| begun(&runtime, &agent)));
-    let bytes = (counting::held() - before) as f64 / (runs * each) as f64;
+    let waiting = counting::held();
+    let os_threads = self::os_threads() - os_threads;
+    // Those that wait leave first, so that nobody takes the places that become free.
+    let mut kept = Vec::new();
+    for (thread, queue, run) in held.into_iter().rev() {
+        run.submit(r#"{"op":"cancel"}"#).expect("an answer");
+        drop(run);
+        let mut has_ended = false;
+        while !has_ended {
+            let Ok(Answer::Done(text)) = queue.take(Wait::Forever, 0) else {
+                panic!("no events");
+            };
+            has_ended = text.contains("\"type\":\"run_end\"");
+        }
+        kept.push((thread, queue));
+        if kept.len() == runs {
+            break;
+        }
+    }
+    let each_of = |bytes: isize| bytes as f64 / (runs * each) as f64;
     println!(
         "{}",
         json!({
-            "peer": "fawn", "case": "delegation_that_waits", "bytes": bytes, "delegations": runs * each,
-            "os_threads": self::os_threads() - os_threads,
+            "peer": "fawn", "case": "delegation_that_waits", "delegations": runs * each, "os_threads": os_threads,
+            // With what the thread keeps of every call: the message, the ledger, the checkpoints.
+            "bytes": each_of(waiting - before),
+            "bytes_given_back": each_of(waiting - counting::held()),
         })
     );
-    drop(held);
 }
 
 type Held = (fawn::runtime::Thread, Queue, fawn::runtime::Run);
