@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use fawn::runtime::{Answer, Assembly, Queue, Runtime, Wait};
 use serde_json::{Value, json};
 
+#[allow(dead_code, reason = "what is held is all that is asked here")]
 #[path = "../tests/support/counting.rs"]
 mod counting;
 

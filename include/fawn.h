@@ -39,7 +39,9 @@
  * A pointer and a length in bytes; UTF-8. FAWN_NTS as length: the text ends at its first NUL. NULL with length 0 is empty
  * text (which is no JSON), NULL with another length is FAWN_ERR_ARGUMENT. The library reads the text during the call
  * only: it is yours again when the call returns. It must not change while the call lasts. Text above 1 GiB is refused
- * before it is read (FAWN_ERR_TOO_LARGE), JSON nested deeper than 128 is refused (FAWN_ERR_JSON_DEPTH).
+ * before it is read (FAWN_ERR_TOO_LARGE), JSON nested deeper than 128 is refused (FAWN_ERR_JSON_DEPTH). So is half of a
+ * surrogate pair, an escape such as \ud800 whose other half is not beside it (FAWN_ERR_JSON_SYNTAX): UTF-8 has no such
+ * character. Languages whose texts may hold one (JavaScript, Java) write U+FFFD in its place, as toWellFormed() does.
  *
  * Options are checked: an unknown member is refused with its place (FAWN_ERR_UNKNOWN_MEMBER), so that a misspelt one does
  * not go unnoticed. Members whose names begin with "x-" are yours and let through. Answers and events may gain members
@@ -703,7 +705,10 @@ int32_t fawn_thread_open(fawn_runtime runtime,
                          struct fawn_buf *err);
 
 /**
- * Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
+ * Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing. Channel by name, in "values", or
+ * several such sets in order in "writes": {"values":{"title":"Trip","messages":[{"role":"user","content":"Hi"}]}}. Each value
+ * goes through its channel's reducer: messages are added, those of a known id replaced. Nothing runs; a run without an input
+ * goes on from there.
  *
  * `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint
  * (schema "thread_update_answer"), which you free.

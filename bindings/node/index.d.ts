@@ -182,13 +182,22 @@ interface Hosted {
   middleware: Middleware[] | null;
   extra_middleware: Middleware[];
   app_config: HostAppConfig | null;
-  /** For subagents: the object whose capacity and limits they have, or its handle. */
-  subagent_runtime: Subagents | number | null;
 }
+
+/** A handle, or the object itself. A section of the same name, which is no number, stays what it is. */
+type OrObject<Value> = number extends Value ? Value | Subagents : Value;
 
 /** A configuration, each of its forms with functions where it may have some; its tools are `Tools`. */
 type WithFunctions<Config, Tools> = Config extends unknown
-  ? { [Member in keyof Config]: Member extends 'tools' ? Tools : Member extends keyof Hosted ? Hosted[Member] : Config[Member] }
+  ? {
+      [Member in keyof Config]: Member extends 'tools'
+        ? Tools
+        : Member extends keyof Hosted
+          ? Hosted[Member]
+          : Member extends 'subagent_runtime'
+            ? OrObject<Config[Member]>
+            : Config[Member];
+    }
   : never;
 
 type MembersOf<Union> = Union extends unknown ? keyof Union : never;

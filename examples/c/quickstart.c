@@ -31,6 +31,32 @@ static void print_text(const char *json) {
     fflush(stdout);
 }
 
+/* The same into a buffer. */
+static void copy_text(char *out, size_t size, const char *json) {
+    size_t used = 0;
+    for (const char *c = json + 1; *json == '"' && *c && *c != '"' && used + 1 < size; c++) {
+        if (*c == '\\' && *++c == 'n') out[used++] = '\n';
+        else out[used++] = *c;
+    }
+    out[used] = 0;
+}
+
+/* The text as a JSON string, with its quotes; whatever stands in it, the JSON around stays whole. Yours to free. */
+static char *quote(const char *text) {
+    char *json = malloc(6 * strlen(text) + 3), *end = json;
+    if (!json) exit(1);
+    *end++ = '"';
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20) { end += sprintf(end, "\\u%04x", c); continue; }
+        if (c == '"' || c == '\\') *end++ = '\\';
+        *end++ = (char)c;
+    }
+    *end++ = '"';
+    *end = 0;
+    return json;
+}
+
 /* Ends the program with the error object when a call failed. */
 static void check(int32_t status, fawn_buf *error) {
     if (status >= 0) return;
@@ -54,8 +80,10 @@ int main(int argc, char **argv) {
 
     /* A runtime that keeps threads in FOLDER/fawn.db and lets this OS thread do all the work. */
     fawn_runtime runtime;
+    char *quoted = quote(folder);
     snprintf(json, sizeof json,
-             "{\"workers\":0,\"database\":{\"backend\":\"sqlite\",\"sqlite_dir\":\"%s\"}}", folder);
+             "{\"workers\":0,\"database\":{\"backend\":\"sqlite\",\"sqlite_dir\":%s}}", quoted);
+    free(quoted);
     check(fawn_runtime_new(FAWN_ABI_VERSION, json, FAWN_NTS, &runtime, &buf), &buf);
 
     /* An agent: a model and one tool, which this program runs. */
@@ -87,8 +115,14 @@ int main(int argc, char **argv) {
     check(fawn_queue_new(runtime, "{}", FAWN_NTS, &queue, &buf), &buf);
     fawn_run run;
     printf("you:   %s\nagent: ", question);
-    snprintf(json, sizeof json, "{\"input\":{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}}", question);
-    check(fawn_run_start(agent, thread, queue, json, FAWN_NTS, &run, &buf), &buf);
+    quoted = quote(question);
+    size_t size = strlen(quoted) + 64;
+    char *request = malloc(size);
+    if (!request) return 1;
+    snprintf(request, size, "{\"input\":{\"messages\":[{\"role\":\"user\",\"content\":%s}]}}", quoted);
+    check(fawn_run_start(agent, thread, queue, request, FAWN_NTS, &run, &buf), &buf);
+    free(request);
+    free(quoted);
 
     int failed = 0;
     for (int running = 1; running;) {
@@ -98,10 +132,12 @@ int main(int argc, char **argv) {
             print_text(member(buf.data, "text"));
         } else if (!strncmp(type, "\"host_call\"", 11)) { /* the agent wants our function */
             char city[64] = "", answer[256];
-            sscanf(member(buf.data, "city"), "\"%63[^\"]", city);
+            copy_text(city, sizeof city, member(buf.data, "city"));
             get_weather(city, answer, sizeof answer);
             printf("[calls get_weather(%s)] ", city);
-            snprintf(json, sizeof json, "{\"ok\":{\"content\":\"%s\"}}", answer);
+            quoted = quote(answer);
+            snprintf(json, sizeof json, "{\"ok\":{\"content\":%s}}", quoted);
+            free(quoted);
             fawn_buf error = {0};
             check(fawn_call_finish(runtime, strtoull(member(buf.data, "call_id"), NULL, 10), json, FAWN_NTS, &error), &error);
         } else if (!strncmp(type, "\"run_end\"", 9)) {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostCallKind, HostReply, RunContext, until_cancelled};
+use crate::ports::host::{
+    AnswerCheck, HostCall, HostCallKind, HostReply, RunContext, until_cancelled,
+};
 use crate::ports::memory_policy::MemoryAccess;
 use crate::ports::memory_queue::{MemoryQueue, MemoryTurn};
 use crate::protocol::decode::wrong_type;
@@ -41,6 +43,7 @@ impl MemoryQueue for HostMemory {
                 tool_call_id: None,
                 deadline: DEADLINE,
                 idempotency_key: format!("{}/memory/add", run.run_id),
+                also: AnswerCheck::default(),
             });
             let mut handle = match opened {
                 Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,

@@ -16,7 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostCallKind, HostReply, RunContext, until_cancelled};
+use crate::ports::host::{
+    AnswerCheck, HostCall, HostCallKind, HostReply, RunContext, until_cancelled,
+};
 use crate::ports::sandbox::{Sandbox, SandboxOp};
 use crate::protocol::decode::{from_value, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
@@ -73,6 +75,7 @@ impl HostSandbox {
             tool_call_id: None,
             deadline,
             idempotency_key: format!("{}/sandbox/{}/{number}", run.run_id, op.name()),
+            also: AnswerCheck::default(),
         });
         let failed = |error: Error| Error {
             message: format!("the sandbox's {}: {}", op.name(), error.message),

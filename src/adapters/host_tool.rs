@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::host_answer::tool_answer;
 use crate::ports::tool::{
     McpOrigin, McpRouting, Tool, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
@@ -97,6 +97,7 @@ impl Tool for HostTool {
             // ask again for what an earlier one did not live to store.
             idempotency_key: format!("{}/{message_id}/{call_id}", run.thread_id),
             tool_call_id: Some(call_id.clone()),
+            also: AnswerCheck::default(),
         });
         let mut handle = match opened {
             Ok(handle) => handle,

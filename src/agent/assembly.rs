@@ -15,7 +15,7 @@ use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, ToolCall};
 use crate::protocol::trust::SystemText;
 use crate::state::channels::Channel;
-use crate::tools::arguments::{ArgumentCheck, ArgumentChecks};
+use crate::tools::arguments::{ArgumentCheck, ArgumentChecks, KnownTools};
 
 /// What an assembly is made of.
 pub struct AssemblyParts {
@@ -103,12 +103,24 @@ impl Assembly {
             let check = checks
                 .check(&tool.spec().parameters)
                 .map_err(|error| error.below(&format!("{at}/parameters")))?;
-            if by_name.insert(tool.spec().name.clone(), place).is_some() {
-                return Err(Error::at(
-                    ErrorCode::Conflict,
-                    format!("{at}/name"),
-                    format!("a second tool is named {:?}", tool.spec().name),
-                ));
+            if let Some(first) = by_name.insert(tool.spec().name.clone(), place) {
+                let name = &tool.spec().name;
+                let is_brought = place >= tools.len() && first < tools.len();
+                return Err(match is_brought {
+                    // Whoever made the agent chose that name, and can choose another.
+                    true => Error::at(
+                        ErrorCode::Conflict,
+                        format!("/tools/{first}/name"),
+                        format!(
+                            "{name:?} is the name of a built-in tool, which a middleware of this agent brings; give yours another"
+                        ),
+                    ),
+                    false => Error::at(
+                        ErrorCode::Conflict,
+                        format!("{at}/name"),
+                        format!("a second tool is named {name:?}"),
+                    ),
+                });
             }
             entries.push(ToolEntry { tool, check });
         }
@@ -125,6 +137,13 @@ impl Assembly {
             }
         }
         check_order(&middleware)?;
+        let known = entries
+            .iter()
+            .map(|entry: &ToolEntry| (entry.tool.spec().name.clone(), entry.check.clone()));
+        let known = Arc::new(KnownTools::from_iter(known));
+        for part in &middleware {
+            part.bound(&known);
+        }
         let having = |pick: fn(&dyn Middleware) -> bool| -> Vec<usize> {
             (0..middleware.len())
                 .filter(|place| pick(middleware[*place].as_ref()))

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use super::extras::{LAST, extras, insert_extras};
 use super::options::SubagentLimits;
+use crate::middleware::clarification::Clarification;
 use crate::middleware::subagent_limit::{SubagentLimit, SubagentLimitConfig};
 use crate::middleware::{self, Middleware, guardrail_provider};
 use crate::protocol::assembly::{DirectConfig, Feature, Features, MiddlewareConfig};
 use crate::protocol::error::{Error, ErrorCode};
+use crate::tools::ask_clarification;
 
 /// Whether the chain of `direct` has something unless the features say otherwise.
 #[derive(Clone, Copy)]
@@ -144,6 +146,11 @@ pub fn chain(
             },
         };
         if !wanted {
+            continue;
+        }
+        if *name == LAST && config.has_tool(ask_clarification::NAME) {
+            // FA-5: the user's tool wins, and its calls are its own.
+            chain.push(Arc::new(Clarification::idle()));
             continue;
         }
         let settings = match said {

@@ -18,6 +18,7 @@ use super::options::{InteractionMode, LeadOptions};
 use super::subagent::files_of_tools;
 use super::subagent_scope::SubagentScope;
 use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
+use crate::middleware::clarification::takes_the_name;
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::subagent_limit::SubagentLimitConfig;
@@ -188,7 +189,9 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         deferral: app.tool_search.enabled,
     })?;
     if let Some(agent) = agent {
-        warn_of_unknown_skills(agent, &inputs.catalog, &mut warnings);
+        let whom = format!("the agent {:?}", agent.name.as_str());
+        let listed = agent.skills.as_deref().unwrap_or_default();
+        warn_of_unknown_skills(&whom, listed, &inputs.catalog, &mut warnings);
     }
     let deferred: Arc<[String]> = match &list.deferred {
         Some(deferred) => deferred.names.clone(),
@@ -355,10 +358,15 @@ impl LeadFacts {
 /// Most names of skills that a warning is about; one more says how many were left away.
 const MAX_UNKNOWN_SKILLS: usize = 20;
 
-/// Warns of names in an agent's list of skills that no skill has, switched on or not: they are mostly slips.
-fn warn_of_unknown_skills(agent: &AgentRecord, catalog: &Catalog, warnings: &mut Warnings) {
-    let listed = agent.skills.iter().flatten();
+/// Warns of names in somebody's list of skills that no skill has, switched on or not: they are mostly slips.
+pub(super) fn warn_of_unknown_skills(
+    whom: &str,
+    listed: &[String],
+    catalog: &Catalog,
+    warnings: &mut Warnings,
+) {
     let unknown: BTreeSet<&str> = listed
+        .iter()
         .map(String::as_str)
         .filter(|name| catalog.get(name).is_none())
         .collect();
@@ -369,8 +377,7 @@ fn warn_of_unknown_skills(agent: &AgentRecord, catalog: &Catalog, warnings: &mut
     for name in unknown.iter().take(MAX_UNKNOWN_SKILLS) {
         let shown: String = name.chars().take(MAX_NAME_CHARS).collect();
         let message = format!(
-            "the agent {:?} lists a skill {shown:?}, which there is not{}",
-            agent.name.as_str(),
+            "{whom} lists a skill {shown:?}, which there is not{}",
             hint(&shown, &known)
         );
         warnings.add(Warning::SkillUnknown, message);
@@ -378,7 +385,7 @@ fn warn_of_unknown_skills(agent: &AgentRecord, catalog: &Catalog, warnings: &mut
     if let Some(more) = unknown.len().checked_sub(MAX_UNKNOWN_SKILLS)
         && more > 0
     {
-        let message = format!("{more} more unknown skills of the agent are left away");
+        let message = format!("{more} more unknown skills of {whom} are left away");
         warnings.add(Warning::SkillUnknown, message);
     }
 }
@@ -416,7 +423,9 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let ours = facts
         .tools
         .iter()
-        .filter(|tool| tool.origin().mcp().is_none());
+        .filter(|tool| tool.origin().mcp().is_none())
+        // What the prompt says of it is not true of another tool of its name.
+        .filter(|tool| !takes_the_name(tool.as_ref()));
     let bound_tools: BTreeSet<&str> = ours.map(|tool| tool.spec().name.as_str()).collect();
     let in_scope: Vec<SubagentEntry> = facts
         .subagents

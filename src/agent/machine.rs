@@ -13,7 +13,7 @@ use super::assembly::Assembly;
 use super::step::{ModelCall, Note, Outcome, Step, ToolCalls};
 use crate::middleware::{
     EffectAnswer, Hook, HookContext, HookOutput, Jump, ModelResponse, asked_for, error_of_fallback,
-    is_error_fallback, with_calls,
+    has_visible_content, is_error_fallback, with_calls,
 };
 use crate::ports::checkpoint::Source;
 use crate::ports::host::{RunContext, RunStart};
@@ -23,6 +23,7 @@ use crate::ports::tool::ToolOutcome;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, ToolCall, ToolStatus};
 use crate::protocol::run::RunStatus;
+use crate::protocol::warning::Warning;
 use crate::state::delta::StateDelta;
 use crate::state::ids::IdSource;
 use crate::state::messages::allocate_ids;
@@ -313,6 +314,10 @@ impl RunMachine {
                 ran
             }
             Phase::CallModel => {
+                if state.view(&self.overlay).last().is_none() {
+                    // An input that writes none is like none; a hook may have begun the thread meanwhile.
+                    return Err(no_messages());
+                }
                 self.count_step()?;
                 let message_id: Arc<str> = ids.next_id().into();
                 let view = state.view(&self.overlay);
@@ -571,7 +576,15 @@ impl RunMachine {
     ) -> Result<(), Error> {
         let mut step = Vec::with_capacity(results.len());
         let mut messages_only = Vec::with_capacity(results.len());
-        for (call, outcome) in results {
+        let mut last_words: Vec<ModelReply> = Vec::new();
+        for (call, mut outcome) in results {
+            if let ToolOutcome::Answer(answer) = &mut outcome
+                && let Some(said) = answer.last_words.take()
+                && answer.end_run
+                && !last_words.iter().any(|known| known.content == said.content)
+            {
+                last_words.push(*said);
+            }
             let (message, update) = self.tool_message(&call, outcome, state, ids);
             let writer = Some(format!(
                 "{} ({})",
@@ -586,6 +599,13 @@ impl RunMachine {
                 update.writer = writer;
                 step.push(update);
             }
+        }
+        for said in last_words {
+            let message = Message::new(reply_fields(&ids.next_id().into(), said));
+            let mut last = StateUpdate::messages(vec![message]);
+            last.writer = Some("tools".to_owned());
+            messages_only.push(last.clone());
+            step.push(last);
         }
         let staged = state.stage(&mut self.overlay, &step, ids);
         if let Err(error) = staged {
@@ -747,11 +767,7 @@ impl RunMachine {
     fn resume_at(&self, state: &ThreadState) -> Result<Phase, Error> {
         let view = state.view(&self.overlay);
         let Some(last) = view.last() else {
-            return Err(Error::at(
-                ErrorCode::MissingMember,
-                "/input",
-                "the thread has no messages to go on from, so the run needs an input",
-            ));
+            return Err(no_messages());
         };
         let stands_at_a_turn = matches!(last.kind(), Kind::Ai | Kind::Tool);
         if stands_at_a_turn && !self.open_calls(state).calls.is_empty() {
@@ -807,12 +823,39 @@ impl RunMachine {
     /// (MW-LLM-5, MW-TRM-3). A cancellation that is on its way counts before that (RUN-32).
     fn end_turn(&mut self, state: &ThreadState) {
         match self.missing_answer(state) {
-            None => self.end(RunStatus::Success, None),
+            None => {
+                self.warn_of_silence(state);
+                self.end(RunStatus::Success, None);
+            }
             Some(error) => match self.pending_end.take() {
                 Some(end) => self.finish(*end),
                 None => self.end(RunStatus::Error, Some(error)),
             },
         }
+    }
+
+    /// Says so when the run ends with a reply that says nothing and asks for nothing that could be done: to whoever waits for an
+    /// answer it looks like one (EX-5; MW-TRM-1 leaves such a reply alone unless tools have answered before it).
+    fn warn_of_silence(&self, state: &ThreadState) {
+        let view = state.view(&self.overlay);
+        let Some(last) = view.last().filter(|last| last.kind() == Kind::Ai) else {
+            return;
+        };
+        let is_of_this_run = last.id().is_some() && last.id() == self.last_reply.as_deref();
+        let fields = last.fields();
+        if !is_of_this_run || has_visible_content(&fields.content) || !fields.tool_calls.is_empty()
+        {
+            return;
+        }
+        let why = match fields.invalid_tool_calls.len() {
+            0 => "it asks for nothing either".to_owned(),
+            count => format!("{count} calls in it could not be read, and were not made"),
+        };
+        let id = last.id().unwrap_or_default();
+        self.options.context.facts.signals.warn(
+            Warning::EmptyReply,
+            format!("the run ends with the message {id}, which has no text; {why}"),
+        );
     }
 
     /// Why the last reply of this run is no answer. Replies of earlier runs say nothing of this one (RUN-35).
@@ -847,6 +890,15 @@ impl RunMachine {
         let error = Error::new(ErrorCode::Internal, format!("{what} came out of turn"));
         self.end(RunStatus::Error, Some(error));
     }
+}
+
+/// Why a run on a thread without messages has nothing to ask a model.
+fn no_messages() -> Error {
+    Error::at(
+        ErrorCode::MissingMember,
+        "/input",
+        "the thread has no messages to go on from, so the run needs an input with messages",
+    )
 }
 
 /// The finish reasons of replies that did not arrive whole.

@@ -19,3 +19,8 @@ pub mod step;
 pub mod subagent;
 pub mod subagent_scope;
 pub mod tool_list;
+
+/// What middlewares there are, for whoever writes a configuration.
+pub fn middleware_catalog() -> serde_json::Value {
+    crate::middleware::catalog::describe()
+}

@@ -77,6 +77,8 @@ pub struct LeadOptions {
     pub wanted_model: Option<String>,
     /// Whether the model is to think, before it is known whether it can (RC-2).
     pub thinking_enabled: bool,
+    /// Whether the request or the agent's record says so, or it is the default.
+    pub thinking_is_asked_for: bool,
     /// How hard the model is to think (RC-2).
     pub reasoning_effort: Option<String>,
     /// `is_plan_mode` as it was given, for descriptors (AD-21); false where it was not.
@@ -148,6 +150,8 @@ impl LeadOptions {
                     .and_then(|agent| agent.thinking_enabled)
                     .unwrap_or(true),
             },
+            thinking_is_asked_for: sections.get("thinking_enabled").is_some()
+                || agent.is_some_and(|agent| agent.thinking_enabled.is_some()),
             reasoning_effort: match sections.get("reasoning_effort") {
                 Some(member) => member.text()?,
                 None => agent

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::authorization::filter_tools;
 use crate::middleware::authorization_gate::AuthorizationGate;
 use crate::ports::authorization::Access;
-use crate::ports::tool::DynTool;
+use crate::ports::tool::{DynTool, ToolOrigin};
 use crate::protocol::error::Error;
 use crate::protocol::warning::{Warning, Warnings};
 use crate::tools::deferred::DeferredTools;
@@ -207,17 +207,31 @@ impl Candidates {
 }
 
 fn left_out(tool: &dyn DynTool, warnings: &mut Warnings) {
-    let server = tool.origin().mcp().and_then(|mcp| mcp.server.as_deref());
-    let of = server.map_or_else(String::new, |server| {
-        format!(" of the MCP server {server:?}")
-    });
-    warnings.add(
-        Warning::ToolDuplicate,
-        format!(
-            "the tool {:?}{of} was left out: its name is taken",
-            tool.spec().name
-        ),
+    let name = &tool.spec().name;
+    let text = match tool.origin() {
+        ToolOrigin::Builtin | ToolOrigin::Skill => return replaced(name, warnings),
+        ToolOrigin::Host => format!("a second tool {name:?} was left out: its name is taken"),
+        ToolOrigin::Mcp(mcp) => {
+            let of = mcp.server.as_deref();
+            let of = of.map_or_else(String::new, |server| {
+                format!(" of the MCP server {server:?}")
+            });
+            format!("the tool {name:?}{of} was left out: its name is taken")
+        }
+    };
+    warnings.add(Warning::ToolDuplicate, text);
+}
+
+/// Warns that a tool of the host's own stands in for the built-in one of its name.
+pub fn replaced(name: &str, warnings: &mut Warnings) {
+    let questions = match name == ask_clarification::NAME {
+        true => ", and its calls put no questions to the user",
+        false => "",
+    };
+    let text = format!(
+        "the built-in tool {name:?} was left out: another tool has its name and is called in its place{questions}"
     );
+    warnings.add(Warning::ToolDuplicate, text);
 }
 
 /// Which of the tools the user may have: the first layer of authorization (TL-8).

@@ -4,6 +4,7 @@ use std::ffi::c_char;
 
 use super::bytes::{self, Out, fawn_buf};
 use super::{buffers, guard, handle, status};
+use crate::agent;
 use crate::protocol::describe;
 use crate::runtime::Answer;
 
@@ -65,12 +66,15 @@ pub unsafe extern "C" fn fawn_describe(
             crate::runtime::inject::arm(point);
             return Ok(Answer::Done("{}".to_owned()));
         }
-        let living = || {
+        let elsewhere = |topic: &str| {
+            if topic == "middleware" {
+                return agent::middleware_catalog().to_string();
+            }
             let (count, bytes) = buffers::living();
             let handles = handle::living(None);
             format!("{{\"handles\":{handles},\"buffers\":{{\"count\":{count},\"bytes\":{bytes}}}}}")
         };
-        describe::describe(what, living).map(Answer::Done)
+        describe::describe(what, elsewhere).map(Answer::Done)
     })
 }
 

@@ -43,7 +43,10 @@ pub unsafe extern "C" fn fawn_thread_open(
     })
 }
 
-/// Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing.
+/// Writes to the channels of a thread, as one step and one checkpoint: all of it or nothing. Channel by name, in "values", or
+/// several such sets in order in "writes": {"values":{"title":"Trip","messages":[{"role":"user","content":"Hi"}]}}. Each value
+/// goes through its channel's reducer: messages are added, those of a known id replaced. Nothing runs; a run without an input
+/// goes on from there.
 ///
 /// `json`, `len`: the writes (schema "thread_update"). `out`: the new checkpoint
 /// (schema "thread_update_answer"), which you free.

@@ -8,13 +8,20 @@
 //! How a call is read, and what becomes of it, is in [`clarification_request`]. An answer is a human message with the member
 //! `human_input_response` in its `additional_kwargs` (MW-CLA-8); nothing here reads it.
 //!
+//! A tool of the host's own with that name is the host's: where one is bound, its calls are made like any others (FA-5, TL-1). Who
+//! names the middleware itself, in a list of a factory, gives it the calls all the same.
+//!
 //! Innermost of the chain: it sees a reply before any other hook does, and whoever wraps tool calls sees its question as a
 //! result like any other.
 //!
 //! Source: DeerFlow `ClarificationMiddleware`, MW-CLA-1 to 8, HIL-1 to HIL-7.
 
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
 use crate::ports::BoxFuture;
-use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::ports::tool::{DynTool, ToolInvocation, ToolOrigin, ToolOutcome};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::state::update::StateUpdate;
@@ -26,7 +33,33 @@ use super::{Hook, HookContext, HookOutput, Hooks, Middleware, NextTool};
 
 /// The middleware.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clarification;
+pub struct Clarification {
+    /// Whether calls of the name are another tool's, and none of its business.
+    is_idle: bool,
+}
+
+impl Clarification {
+    /// Takes the calls of `ask_clarification`.
+    pub fn new() -> Self {
+        Clarification::default()
+    }
+
+    /// Stands in the chain and leaves the calls to a tool that has taken the name.
+    pub fn idle() -> Self {
+        Clarification { is_idle: true }
+    }
+
+    /// Which of both it is for an agent with these tools.
+    pub fn beside(tools: &[Arc<dyn DynTool>]) -> Self {
+        let is_idle = tools.iter().any(|tool| takes_the_name(tool.as_ref()));
+        Clarification { is_idle }
+    }
+}
+
+/// Whether a tool that is none of this library's has the name of `ask_clarification`.
+pub fn takes_the_name(tool: &dyn DynTool) -> bool {
+    tool.spec().name == NAME && !matches!(tool.origin(), ToolOrigin::Builtin)
+}
 
 impl Middleware for Clarification {
     fn name(&self) -> &str {
@@ -35,10 +68,18 @@ impl Middleware for Clarification {
 
     fn hooks(&self) -> Hooks {
         Hooks {
-            after_model: true,
-            wrap_tool_call: true,
+            after_model: !self.is_idle,
+            wrap_tool_call: !self.is_idle,
             ..Hooks::default()
         }
+    }
+
+    fn policy(&self) -> Map<String, Value> {
+        let mut policy = Map::new();
+        if self.is_idle {
+            policy.insert("idle".to_owned(), true.into());
+        }
+        policy
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
@@ -83,14 +124,14 @@ fn without_siblings(reply: &Message) -> Option<Message> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::RunFacts;
     use super::super::testing::{called, hooked};
     use super::*;
     use crate::protocol::message::{Fields, InvalidToolCall, ToolCall};
     use crate::state::update::Write;
-    use crate::tools::testing::{call, run_with};
+    use crate::tools::testing::{call, host, mcp, run_with};
 
     fn facts(context: Value) -> RunFacts {
         RunFacts {
@@ -125,7 +166,13 @@ mod tests {
     fn left(reply: Message, context: Value) -> Option<Vec<String>> {
         let update = StateUpdate::default();
         let run = facts(context);
-        match hooked(&Clarification, Hook::AfterModel, vec![reply], update, &run) {
+        match hooked(
+            &Clarification::new(),
+            Hook::AfterModel,
+            vec![reply],
+            update,
+            &run,
+        ) {
             HookOutput::Continue => None,
             HookOutput::Update(update) => match &update.writes[..] {
                 [(_, Write::Messages(messages))] => {
@@ -167,14 +214,14 @@ mod tests {
     fn mw_cla_1_the_call_is_answered_with_the_question_and_other_calls_pass() {
         // Not what the schema wants: the tool would refuse it, the question is put all the same.
         let odd = json!({"question": 7, "options": "[1,2]"});
-        let answer = called(&Clarification, call(NAME, odd)).expect("an answer");
+        let answer = called(&Clarification::new(), call(NAME, odd)).expect("an answer");
         assert!(answer.end_run);
         assert_eq!(answer.content, "❓ 7\n\n  1. 1\n  2. 2");
         assert_eq!(
             answer.artifact["human_input"]["request_id"],
             "clarification:c1"
         );
-        let other = called(&Clarification, call("other", json!({}))).expect("an answer");
+        let other = called(&Clarification::new(), call("other", json!({}))).expect("an answer");
         assert_eq!(other.content, "ran");
     }
 
@@ -182,8 +229,23 @@ mod tests {
     fn mw_cla_3_switched_off_the_run_goes_on() {
         let mut invocation = call(NAME, json!({"question": "q"}));
         invocation.run = run_with(facts(json!({"disable_clarification": 1})));
-        let answer = called(&Clarification, invocation).expect("an answer");
+        let answer = called(&Clarification::new(), invocation).expect("an answer");
         assert!(!answer.end_run);
         assert_eq!(answer.artifact, Value::Null);
+    }
+
+    #[test]
+    fn fa_5_beside_a_tool_of_the_host_s_with_its_name_it_is_idle() {
+        let ours = crate::tools::ask_clarification::build(&Default::default()).expect("built in");
+        for (tool, is_idle) in [
+            (host(NAME), true),
+            (mcp(NAME), true),
+            (host("other"), false),
+            (ours, false),
+        ] {
+            let part = Clarification::beside(&[tool]);
+            assert_eq!(part.hooks() == Hooks::default(), is_idle);
+            assert_eq!(part.policy().contains_key("idle"), is_idle);
+        }
     }
 }

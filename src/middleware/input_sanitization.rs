@@ -1,10 +1,11 @@
 //! Frames what the user wrote before a model sees it, so that it cannot pass for text of the framework.
 //!
-//! Only the newest message of the user is rewritten, and only in the request: the thread keeps what was written. The framed
-//! transcript is kept beside the thread's, so that a turn costs what it adds. Outermost, so that retries and repairs inside
-//! see framed text too.
+//! Every message of the user is rewritten, in every request alike, so that nothing of theirs gains authority by growing old and
+//! the beginning of a thread stays the same for the caches of providers. Only requests are: the thread keeps what was written.
+//! Each message is looked at once, and the framed transcript is kept beside the thread's, so that a turn costs what it adds.
+//! Outermost, so that retries and repairs inside see framed text too.
 //!
-//! Source: DeerFlow `InputSanitizationMiddleware`, MW-SAN-1 to MW-SAN-10. What is sent of earlier turns is as it is stored.
+//! Source: DeerFlow `InputSanitizationMiddleware`, MW-SAN-1 to MW-SAN-10; that each turn counts is of its newer version.
 
 use std::borrow::Cow;
 
@@ -14,15 +15,18 @@ use super::user_message::is_genuine;
 use super::{Hooks, Middleware, ModelResponse, NextModel};
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest};
-use crate::ports::signals::RunSignals;
 use crate::prompt::sanitize::{frame, neutralize};
 use crate::protocol::message::{Fields, Message};
 use crate::protocol::warning::Warning;
+use crate::state::transcript::Rewriter;
 
 /// Where a message keeps what the user wrote, when the framework has put something before it.
 pub const ORIGINAL_USER_CONTENT: &str = "original_user_content";
 
-/// Frames the newest message of the user in each request of the agent's model.
+/// What the framed form of a transcript is kept under.
+const FRAMES: u64 = u64::from_be_bytes(*b"framings");
+
+/// Frames the messages of the user in each request of the agent's model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InputSanitization;
 
@@ -50,18 +54,46 @@ impl Middleware for InputSanitization {
         mut request: ModelRequest,
         next: &'a mut dyn NextModel,
     ) -> BoxFuture<'a, Result<ModelResponse, ModelError>> {
-        if let Some(place) = request.messages.iter().rposition(is_genuine) {
-            let form = |message: &Message| framed(message, &request.run.facts.signals);
-            if let Some(messages) = request.messages.with_other_form(place, form) {
-                request.messages = messages;
-            }
+        let make = || Box::new(Framing::default()) as _;
+        let (messages, flaws) = request.messages.rewritten_with_flaws(FRAMES, make);
+        if flaws > 0 {
+            request.run.facts.signals.warn(
+                Warning::OriginalContentReplaced,
+                "original_user_content of a message is no text; the text of the message stands in",
+            );
+        }
+        if let Some(messages) = messages {
+            request.messages = messages;
         }
         next.run(request)
     }
 }
 
-/// The message as a model is to see it; `None` when that is how it is.
-fn framed(message: &Message, signals: &RunSignals) -> Option<Message> {
+/// Frames the messages of the user as they come.
+#[derive(Debug, Default)]
+struct Framing {
+    /// Messages whose text before framing was no text (MW-SAN-8).
+    flaws: usize,
+}
+
+impl Rewriter for Framing {
+    fn look(&mut self, place: usize, message: &Message, replace: &mut dyn FnMut(usize, Message)) {
+        if !is_genuine(message) {
+            return;
+        }
+        if let Some((form, is_flawed)) = framed(message) {
+            self.flaws += usize::from(is_flawed);
+            replace(place, form);
+        }
+    }
+
+    fn take_flaws(&mut self) -> usize {
+        std::mem::take(&mut self.flaws)
+    }
+}
+
+/// The message as a model is to see it, and whether what it says the user wrote is no text; `None` when that is how it is.
+fn framed(message: &Message) -> Option<(Message, bool)> {
     let fields = message.fields();
     let text = text_of(&fields.content)?;
     let original = fields.additional_kwargs.get(ORIGINAL_USER_CONTENT);
@@ -69,21 +101,16 @@ fn framed(message: &Message, signals: &RunSignals) -> Option<Message> {
         Some(Value::String(original)) => with_framed_original(&fields.content, &text, original)?,
         _ => replaced(&fields.content, &text, frame(&text))?,
     };
+    let is_flawed = original.is_some_and(|original| !original.is_string());
     let mut fields: Fields = fields.clone();
     fields.content = content;
     if !matches!(original, Some(Value::String(_))) {
-        if original.is_some() {
-            signals.warn(
-                Warning::OriginalContentReplaced,
-                "original_user_content of a message is no text; the text of the message stands in",
-            );
-        }
         let text = Value::String(text.into_owned());
         fields
             .additional_kwargs
             .insert(ORIGINAL_USER_CONTENT.to_owned(), text);
     }
-    Some(Message::new(fields))
+    Some((Message::new(fields), is_flawed))
 }
 
 /// The content with what the user wrote framed, and what the framework put before it as it is (MW-SAN-3 to MW-SAN-5).
@@ -188,8 +215,7 @@ mod tests {
 
     /// What a model sees of a message; `None` when it is the message itself.
     fn seen(content: Value, kwargs: Value) -> Option<Value> {
-        framed(&human(content, kwargs), &RunSignals::new())
-            .map(|seen| seen.fields().content.clone())
+        framed(&human(content, kwargs)).map(|(seen, _)| seen.fields().content.clone())
     }
 
     #[test]
@@ -367,27 +393,24 @@ mod tests {
 
     #[test]
     fn san_8_the_text_before_framing_is_kept_and_so_is_everything_else() {
-        let signals = RunSignals::new();
         let mut fields = human(json!("a"), json!({"run_id": "r"})).fields().clone();
         fields.name = Some("user-input".to_owned());
         fields.response_metadata.insert("k".to_owned(), json!(1));
-        let seen = framed(&Message::new(fields.clone()), &signals).expect("changes");
+        let (seen, is_flawed) = framed(&Message::new(fields.clone())).expect("changes");
         fields.content = json!(frame_of("a"));
         fields
             .additional_kwargs
             .insert(ORIGINAL_USER_CONTENT.to_owned(), json!("a"));
         assert_eq!(*seen.fields(), fields);
         assert_eq!(seen.id(), Some("m1"));
-        assert!(signals.take_warnings().is_none());
+        assert!(!is_flawed);
 
         let broken = human(json!(["a", "b"]), json!({"original_user_content": ["a"]}));
-        let seen = framed(&broken, &signals).expect("changes");
+        let (seen, is_flawed) = framed(&broken).expect("changes");
         assert_eq!(
             seen.fields().additional_kwargs[ORIGINAL_USER_CONTENT],
             "a\nb"
         );
-        let warnings = signals.take_warnings().expect("a warning");
-        let codes: Vec<&str> = warnings.iter().map(|(warning, _)| warning.code()).collect();
-        assert_eq!(codes, ["original_content_replaced"]);
+        assert!(is_flawed);
     }
 }

@@ -8,6 +8,7 @@ mod agent_path;
 pub mod authorization_gate;
 mod bounded;
 mod call_set;
+pub mod catalog;
 pub mod clarification;
 pub mod dangling_tool_call;
 pub mod deferred_tool_filter;
@@ -128,10 +129,11 @@ pub use crate::state::message_marks::is_error_fallback;
 use crate::state::reads::ChannelReads;
 use crate::state::update::StateUpdate;
 pub(crate) use crate::state::{message_marks, user_message};
+use crate::tools::arguments::KnownTools;
 use crate::tools::deferred::DeferredTools;
 
 pub use reply::error_of_fallback;
-pub(crate) use reply::with_calls;
+pub(crate) use reply::{has_visible_content, with_calls};
 pub use subagent_chain::{SUBAGENT_CHAIN, SubagentPlace, compose_subagent};
 
 /// One place in the chain.
@@ -527,8 +529,9 @@ pub const CHAIN: &[Place] = &[
     // Always last, so that nothing inside runs the tool whose call it takes (MC-4).
     Place {
         name: "clarification",
-        lead: |_| there(Clarification),
-        outright: Some(|settings| plain(settings, || Clarification)),
+        lead: |inputs| there(Clarification::beside(inputs.tools)),
+        // Whoever names it gives it the calls, whatever tool there is: such a chain has no other.
+        outright: Some(|settings| plain(settings, Clarification::new)),
     },
 ];
 
@@ -1021,6 +1024,16 @@ pub trait Middleware: Send + Sync + 'static {
     /// Tools that it brings; they are bound after those of the agent (AD-13).
     fn tools(&self) -> &[Arc<dyn DynTool>] {
         &[]
+    }
+
+    /// Hears which tools the agent has that it has become a part of. Called once, before any run.
+    fn bound(&self, tools: &Arc<KnownTools>) {
+        let _ = tools;
+    }
+
+    /// Hears of tools that the agent was not given, and that whoever configured it may speak of all the same.
+    fn heard_of(&self, names: &[&str]) {
+        let _ = names;
     }
 
     /// Runs one of the four state hooks.

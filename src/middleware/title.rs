@@ -112,6 +112,7 @@ impl Title {
     /// The title in a model's answer; `None` when there is none in it.
     fn parse(&self, content: &Value) -> Option<String> {
         let text = without_thinking(&content_lines(content));
+        let text = on_one_line(&text);
         let title = text.trim().trim_matches('"').trim_matches('\'');
         let title = first_chars(title, self.config.max_chars as usize).trim();
         (!title.is_empty()).then(|| title.to_owned())
@@ -120,7 +121,8 @@ impl Title {
     /// A title of the user's words (MW-TTL-2). Never longer than `max_chars`.
     fn local(&self, user_text: &str) -> String {
         let max_chars = self.config.max_chars as usize;
-        let text = user_text.trim();
+        let text = on_one_line(user_text);
+        let text = text.trim();
         if text.is_empty() {
             return NO_WORDS.to_owned();
         }
@@ -190,6 +192,19 @@ impl Exchange<'_> {
     fn user_text(&self) -> String {
         original_text(self.user).into_owned()
     }
+}
+
+/// The text without line breaks: each becomes a space, with the white space around it. A title stands in lists.
+fn on_one_line(text: &str) -> String {
+    let is_break = |c: char| {
+        matches!(
+            c,
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+        )
+    };
+    let lines = text.split(is_break).map(str::trim);
+    let filled: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    filled.join(" ")
 }
 
 /// Puts values in the places of their names, in one pass: what a value says is no name.
@@ -269,6 +284,20 @@ mod tests {
         ] {
             assert_eq!(title.parse(&answer).as_deref(), found, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_title_has_no_line_breaks_whoever_made_it() {
+        let title = title(60);
+        let text = " Two\n\n lines \r\nand\u{2028}more\u{85}. ";
+        assert_eq!(title.local(text), "Two lines and more .");
+        assert_eq!(title.local("\n \r"), NO_WORDS);
+        assert_eq!(
+            title
+                .parse(&json!("\"A title\n\nwith an explanation\""))
+                .as_deref(),
+            Some("A title with an explanation")
+        );
     }
 
     #[test]

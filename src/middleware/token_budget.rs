@@ -23,6 +23,7 @@ use crate::protocol::app_config::{Feature, TokenBudgetConfig};
 use crate::protocol::error::Error;
 use crate::protocol::message::{Kind, Message};
 use crate::protocol::run::StopReason;
+use crate::protocol::warning::Warning;
 use crate::state::View;
 
 /// How many replies in a row, from the newest, must be as they were before the walk back ends. What is added to a reply is
@@ -59,6 +60,8 @@ impl Tokens {
 struct RunBudget {
     used: Tokens,
     is_warned: bool,
+    /// Whether it was said that the model reports no usage.
+    is_told: bool,
     /// The words for the next model call.
     pending: Option<String>,
     /// The replies that were there when the run began, by the hash of their id, sorted. Only a few of them are in `seen`.
@@ -193,6 +196,12 @@ impl TokenBudget {
         let run = runs.get_or_insert_with(execution_key(context.run).clone(), RunBudget::default);
         run.count(&context.state);
         if run.used.total() == 0 {
+            if !std::mem::replace(&mut run.is_told, true) {
+                context.run.signals.warn(
+                    Warning::UsageUnreported,
+                    "the model does not say how many tokens it used, so that token_budget has nothing to count",
+                );
+            }
             return Verdict::GoOn;
         }
         let Nearest {
@@ -411,6 +420,21 @@ mod tests {
         assert_eq!(nearest(300, 300), ("total", 600, 1000));
         assert_eq!(nearest(300, 100), ("input", 300, 500));
         assert_eq!(nearest(100, 300), ("output", 300, 500));
+    }
+
+    #[test]
+    fn a_model_that_reports_no_tokens_is_told_of_once_in_a_run() {
+        let guard = budget(|_| {});
+        let mut stage = begun(&guard, vec![]);
+        let run = run_as("t", "r");
+        for id in ["a", "b"] {
+            let silent = reply(json!({"id": id, "content": "x"}));
+            stage.write(StateUpdate::messages(vec![silent]));
+            assert!(stage.after_model(&guard, &run).is_none());
+        }
+        let warnings = run.signals.take_warnings().expect("a warning");
+        let codes: Vec<_> = warnings.iter().map(|(warning, _)| warning.code()).collect();
+        assert_eq!(codes, ["usage_unreported"]);
     }
 
     #[test]

@@ -61,6 +61,38 @@ pub struct HostCall {
     pub deadline: Duration,
     /// The same for every repetition of the same piece of work, also after a restart.
     pub idempotency_key: String,
+    /// What else is asked of an answer, besides what its kind says.
+    pub also: AnswerCheck,
+}
+
+/// A check of what the host answers, made when it hands the answer in, so that it hears of a mistake at once and can mend it.
+#[derive(Clone, Default)]
+pub struct AnswerCheck(Option<Arc<CheckAnswer>>);
+
+type CheckAnswer = dyn Fn(&Value) -> Result<(), Error> + Send + Sync;
+
+impl AnswerCheck {
+    /// Asks `check` about what stands under `ok`; its errors have their path in that.
+    pub fn new(check: impl Fn(&Value) -> Result<(), Error> + Send + Sync + 'static) -> Self {
+        AnswerCheck(Some(Arc::new(check)))
+    }
+
+    /// Checks an answer.
+    ///
+    /// # Errors
+    /// What the check says.
+    pub fn check(&self, answer: &Value) -> Result<(), Error> {
+        self.0.as_ref().map_or(Ok(()), |check| check(answer))
+    }
+}
+
+impl std::fmt::Debug for AnswerCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            Some(_) => "AnswerCheck(..)",
+            None => "AnswerCheck(none)",
+        })
+    }
 }
 
 /// What the host says about a call.

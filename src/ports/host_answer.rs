@@ -6,15 +6,17 @@ use serde_json::{Map, Value, json};
 use super::model::{ModelReply, Usage};
 use super::tool::ToolAnswer;
 use crate::protocol::decode::{from_value, wrong_type};
-use crate::protocol::error::Error;
-use crate::protocol::message::{InvalidToolCall, ToolCall};
-use crate::state::update::StateUpdate;
+use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::message::{InvalidToolCall, Kind, Message, ToolCall};
+use crate::state::channels::Channel;
+use crate::state::coerce;
+use crate::state::update::{StateUpdate, Write};
 
 /// Reads a tool's answer: `{"content": …, "artifact"?: …, "additional_kwargs"?: {…}, "update"?: {…}, "end_run"?: bool}`; a value without the member `content` is the
 /// content itself.
 ///
 /// # Errors
-/// Those of decoding, with the path in the answer.
+/// Those of decoding, with the path in the answer; `OutOfRange` at a system message of the update ([`without_system_text`]).
 pub fn tool_answer(value: Value) -> Result<ToolAnswer, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -38,7 +40,15 @@ pub fn tool_answer(value: Value) -> Result<ToolAnswer, Error> {
     let answer: Answer = from_value(value)?;
     let update = match answer.update {
         None => None,
-        Some(update) => Some(StateUpdate::decode(update).map_err(|error| error.below("/update"))?),
+        Some(update) => {
+            let update = StateUpdate::decode(update).map_err(|error| error.below("/update"))?;
+            for (channel, write) in &update.writes {
+                if *channel == Channel::Messages {
+                    without_system_text(write).map_err(|error| error.below("/update/messages"))?;
+                }
+            }
+            Some(update)
+        }
     };
     Ok(ToolAnswer {
         content: content(answer.content),
@@ -48,6 +58,30 @@ pub fn tool_answer(value: Value) -> Result<ToolAnswer, Error> {
         end_run: answer.end_run,
         ..ToolAnswer::default()
     })
+}
+
+/// The messages of a write that the host makes in the middle of a run.
+///
+/// # Errors
+/// Those of coercing messages; `OutOfRange` at a system message: what is said there comes from models, tools and users, and no
+/// text of theirs may become the operator's.
+pub fn without_system_text(write: &Write) -> Result<Vec<Message>, Error> {
+    let value = match write {
+        Write::Value(value) | Write::Overwrite(value) => value,
+        Write::Messages(messages) => return Ok(messages.clone()),
+    };
+    let messages = coerce::write(value)?;
+    match messages.iter().position(|m| m.kind() == Kind::System) {
+        None => Ok(messages),
+        Some(place) => Err(Error::at(
+            ErrorCode::OutOfRange,
+            match value {
+                Value::Array(_) => format!("/{place}"),
+                _ => String::new(),
+            },
+            "no system messages here: what is said in the middle of a run is no operator text; write a human message",
+        )),
+    }
 }
 
 /// Content of a tool message: text and lists of content blocks stay; anything else becomes its JSON text, as a model reads

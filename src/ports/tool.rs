@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::BoxFuture;
 use super::host::RunContext;
+use super::model::ModelReply;
 use crate::protocol::message::ToolStatus;
 use crate::state::channels::Channel;
 use crate::state::reads::ChannelReads;
@@ -115,6 +116,9 @@ pub struct ToolAnswer {
     pub update: Option<StateUpdate>,
     /// Ends the run at once (`goto` end).
     pub end_run: bool,
+    /// What the agent says to the user when the answer ends the run: an ai message behind the results. Of several answers with
+    /// words each says its own, once.
+    pub last_words: Option<Box<ModelReply>>,
 }
 
 /// A tool.

@@ -160,7 +160,8 @@ pub struct DirectConfig {
     /// System text, as it is.
     #[serde(default)]
     pub system_prompt: Option<OperatorText>,
-    /// Tools that the host runs. They win over the factory's own of the same name.
+    /// Tools that the host runs. They win over the factory's own of the same name: the calls of an `ask_clarification` of yours are
+    /// made like any others, and a warning (`tool_duplicate`) says so.
     #[serde(default)]
     pub tools: Vec<HostToolConfig>,
     /// What the agent is made of besides. Not together with `middleware`.
@@ -172,7 +173,7 @@ pub struct DirectConfig {
     /// Middleware in addition to the factory's. Not together with `middleware`.
     #[serde(default)]
     pub extra_middleware: Vec<ExtraMiddleware>,
-    /// Whether the agent keeps a list of todos.
+    /// Whether the agent keeps a list of todos. Not together with `middleware`.
     #[serde(default)]
     pub plan_mode: bool,
     /// The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Needs `features.subagent`.
@@ -204,12 +205,24 @@ impl DirectConfig {
                 "\"middleware\" is the whole chain, so \"extra_middleware\" has no place; give one of them",
             ));
         }
+        if self.middleware.is_some() && self.plan_mode {
+            return Err(Error::at(
+                ErrorCode::Conflict,
+                "/plan_mode",
+                "\"middleware\" is the whole chain, so \"plan_mode\" has nothing to add; name \"todo\" in it",
+            ));
+        }
         if self.subagent_runtime.is_some() {
             self.check_delegates()?;
         }
         check_model(&self.model)?;
         check_recursion_limit(self.recursion_limit)?;
         check_tools(&self.tools)
+    }
+
+    /// Whether the host brings a tool of this name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
     }
 
     /// Whether its features let the agent delegate.
@@ -242,10 +255,11 @@ impl DirectConfig {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Features {
-    /// Thread directories, uploads and the sandbox. Not available in this version.
+    /// What tells the model of uploads, on your word: such an agent keeps no files. Default true. A sandbox is a lead agent's, so that
+    /// `true` here asks for something that is not there and is refused.
     #[serde(default)]
     pub sandbox: Option<Feature>,
-    /// Memory. Not available in this version.
+    /// Memory. Only lead agents have one; `true` is refused.
     #[serde(default)]
     pub memory: Option<Feature>,
     /// Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false.
@@ -255,7 +269,7 @@ pub struct Features {
     /// otherwise. Default false.
     #[serde(default)]
     pub subagent: Option<Feature>,
-    /// Looking at images. Not available in this version.
+    /// Looking at images. Only lead agents have files to look at; `true` is refused.
     #[serde(default)]
     pub vision: Option<Feature>,
     /// Titles for new threads. Default false.
@@ -310,7 +324,7 @@ impl JsonSchema for Feature {
 /// A middleware by name, with settings if it takes some; or one that the host is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MiddlewareConfig {
-    /// Name in the chain.
+    /// Name in the chain; `fawn_describe("middleware")` lists them.
     pub name: String,
     /// Its settings.
     pub settings: Map<String, Value>,

@@ -19,6 +19,10 @@ const TOPICS: &[(&str, &str)] = &[
     ("schemas", "The names of the JSON schemas."),
     ("schema/NAME", "The JSON schema of this name."),
     (
+        "middleware",
+        "The middlewares of the chain in their order, what each does, and where its settings are described.",
+    ),
+    (
         "handles",
         "The living handles, and how many buffers are alive.",
     ),
@@ -32,18 +36,18 @@ const FEATURES: &[(&str, bool)] = &[
     ("test-panics", cfg!(feature = "test-panics")),
 ];
 
-/// Answers a topic as JSON text; the empty topic is "index". `handles` is asked for the answer to "handles", which only the
-/// owner of the handles knows.
+/// Answers a topic as JSON text; the empty topic is "index". `elsewhere` is asked for the answers to "handles" and "middleware",
+/// which only those know who own them.
 ///
 /// # Errors
 /// [`ErrorCode::UnknownVariant`] for a topic that does not exist; the message names those that do.
-pub fn describe(topic: &str, handles: impl FnOnce() -> String) -> Result<String, Error> {
+pub fn describe(topic: &str, elsewhere: impl FnOnce(&str) -> String) -> Result<String, Error> {
     let answer = match topic {
         "" | "index" => index(),
         "build" => build(),
         "errors" => errors(),
         "schemas" => schemas(),
-        "handles" => return Ok(handles()),
+        "handles" | "middleware" => return Ok(elsewhere(topic)),
         other => schema(other)?,
     };
     Ok(answer.to_string())
@@ -131,7 +135,7 @@ mod tests {
     use super::*;
 
     fn ask(topic: &str) -> Result<Value, Error> {
-        let text = describe(topic, || "[\"asked\"]".to_owned())?;
+        let text = describe(topic, |topic| format!("[{topic:?}]"))?;
         Ok(serde_json::from_str(&text).unwrap())
     }
 
@@ -143,7 +147,7 @@ mod tests {
             let topic = topic["topic"].as_str().unwrap();
             assert!(ask(&topic.replace("NAME", "error")).is_ok(), "{topic}");
         }
-        assert_eq!(ask("handles").unwrap(), json!(["asked"]));
+        assert_eq!(ask("handles").unwrap(), json!(["handles"]));
     }
 
     #[test]

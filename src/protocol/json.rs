@@ -63,6 +63,14 @@ pub fn syntax(text: &str, error: &serde_json::Error) -> Error {
             format!("JSON is nested deeper than {MAX_DEPTH} at line {line}, column {column}"),
         )
     } else {
+        // The parser has two texts for it; the scanner has the one that says what it is.
+        let is_surrogate = matches!(
+            what,
+            "lone leading surrogate in hex escape" | "unexpected end of hex escape"
+        );
+        if is_surrogate && let Err(error) = scan::document(text) {
+            return error;
+        }
         Error::new(
             ErrorCode::JsonSyntax,
             format!("no JSON: {what} at line {line}, column {column}"),

@@ -297,7 +297,7 @@ impl RunOp {
     /// Decodes an op.
     ///
     /// # Errors
-    /// Those of decoding; `Unsupported` for `resume`, which answers approvals and has nothing to answer yet.
+    /// Those of decoding; `Unsupported` for `resume`: what goes on with a paused run is another run without an input.
     pub fn decode(value: Value) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -310,7 +310,7 @@ impl RunOp {
             return Err(Error::at(
                 ErrorCode::Unsupported,
                 "/op",
-                "\"resume\" is not available in this version: no run pauses",
+                "a run that was paused or interrupted is over: to go on, start a run without an input on its thread",
             ));
         }
         if op == "status" {

@@ -12,6 +12,10 @@ use memchr::memchr2;
 use super::error::{Error, ErrorCode};
 use super::json::MAX_DEPTH;
 
+/// What is wrong with an escape of `\ud800` to `\udfff` that stands alone.
+const UNPAIRED_SURROGATE: &str = "a string has half of a surrogate pair, an escape from \\ud800 to \\udfff without its other half: that is no \
+     character; write U+FFFD in its place, or the whole pair,";
+
 /// The type of a JSON value, seen from its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -309,10 +313,10 @@ impl<'a> Scanner<'a> {
                     if paired {
                         Ok(at + 12)
                     } else {
-                        Err(self.syntax("unpaired surrogate in a string"))
+                        Err(self.syntax(UNPAIRED_SURROGATE))
                     }
                 }
-                0xDC00..=0xDFFF => Err(self.syntax("unpaired surrogate in a string")),
+                0xDC00..=0xDFFF => Err(self.syntax(UNPAIRED_SURROGATE)),
                 _ => Ok(at + 6),
             },
             _ => Err(self.syntax("invalid escape in a string")),

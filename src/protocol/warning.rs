@@ -81,6 +81,12 @@ pub enum Warning {
     /// An agent's configuration says how many model calls or subagents may run at once, and the runtime or the process goes by
     /// other numbers since before (MW-LLM-7, RT-37).
     ConcurrencyFixed,
+    /// A section of the configuration has settings, is off by default, and nothing says `enabled`; it stays off.
+    SectionOff,
+    /// A run ended with a reply that says nothing, and nothing of it could be done.
+    EmptyReply,
+    /// A model does not say how many tokens it used, so that a budget of tokens counts nothing.
+    UsageUnreported,
 }
 
 impl Warning {
@@ -125,6 +131,9 @@ impl Warning {
             Warning::CommandRisky => "command_risky",
             Warning::CircuitOpened => "circuit_opened",
             Warning::ConcurrencyFixed => "concurrency_fixed",
+            Warning::SectionOff => "section_off",
+            Warning::EmptyReply => "empty_reply",
+            Warning::UsageUnreported => "usage_unreported",
         }
     }
 }
@@ -142,6 +151,13 @@ impl Warnings {
     /// Adds one. `message` holds no secrets.
     pub fn add(&mut self, warning: Warning, message: impl Into<String>) {
         self.0.push((warning, message.into()));
+    }
+
+    /// The others, without those about `which`.
+    #[must_use]
+    pub fn without(mut self, which: Warning) -> Self {
+        self.0.retain(|(warning, _)| *warning != which);
+        self
     }
 
     /// Adds those of another list.

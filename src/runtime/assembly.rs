@@ -125,6 +125,9 @@ pub(super) fn check_host_tools<'a>(
     let known: Vec<&str> = tools
         .chain(brought.map(|tool| tool.spec().name.as_str()))
         .collect();
+    for part in chain {
+        part.heard_of(&known);
+    }
     hosts.try_for_each(|(place, host)| {
         host.check_tools(&known)
             .map_err(|error| error.below(&format!("{path}/{place}/host")))

@@ -19,7 +19,7 @@ use crate::adapters::{host_memory, host_sandbox};
 use crate::middleware::guardrail_provider;
 use crate::middleware::host_middleware::check_verdict;
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallHandle, HostCallKind, HostReply, Refusal};
 use crate::protocol::decode::{unknown_member, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::parse;
@@ -44,6 +44,7 @@ struct Table {
 
 struct Slot {
     kind: HostCallKind,
+    also: AnswerCheck,
     queue: Arc<Queue>,
     state: Mutex<SlotState>,
 }
@@ -97,6 +98,7 @@ impl Calls {
         }
         let slot = Arc::new(Slot {
             kind: call.kind,
+            also: call.also.clone(),
             queue,
             state: Mutex::default(),
         });
@@ -185,6 +187,7 @@ impl Calls {
                 HostCallKind::Sandbox(op) => host_sandbox::check_answer(op, value),
                 HostCallKind::Memory => host_memory::check_answer(value),
             };
+            let checked = checked.and_then(|()| slot.also.check(value));
             checked.map_err(|error| error.below("/ok"))?;
         }
         // Whoever takes the call out of the table is the one whose answer counts.

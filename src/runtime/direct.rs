@@ -6,15 +6,14 @@ use serde_json::Value;
 
 use super::Runtime;
 use super::assembly::{Assembly, Given, check_host_tools};
-use super::family::{Family, Parent, ParentModel};
+use super::family::{Family, Parent, ParentModel, ReadyDelegate};
 use super::subagents::{Subagents, direct_limits};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::direct;
 use crate::agent::subagent_scope::SubagentScope;
-use crate::agent::tool_list::ConfiguredTool;
+use crate::agent::tool_list::{self, ConfiguredTool};
 use crate::middleware::guardrail_provider;
 use crate::middleware::read_before_write::FileTurns;
-use crate::ports::delegate::Delegate;
 use crate::ports::tool::DynTool;
 use crate::protocol::app_config::AppConfig;
 use crate::protocol::assembly::{DirectConfig, Feature};
@@ -48,6 +47,15 @@ impl Runtime {
         if is_free(ask_clarification::NAME) {
             brought.extend(ask_clarification::build(&BuiltinInputs::default()));
         }
+        let taken = [
+            (ask_clarification::NAME, true),
+            (task::NAME, config.delegates()),
+        ];
+        for (name, is_ours) in taken {
+            if is_ours && config.middleware.is_none() && config.has_tool(name) {
+                tool_list::replaced(name, &mut warnings);
+            }
+        }
         let middleware = direct::chain(&config, direct_limits(subagents.as_ref()))?;
         let tools = || {
             let own = config.tools.iter().map(|tool| tool.name.as_str());
@@ -79,7 +87,7 @@ impl Runtime {
         config: &DirectConfig,
         subagents: Option<&Subagents>,
         warnings: &mut Warnings,
-    ) -> Result<Option<(Arc<dyn Delegate>, bool)>, Error> {
+    ) -> Result<Option<ReadyDelegate>, Error> {
         let scope = self.0.lead.clone();
         let app = guarded(scope.shared_app(), config)?;
         let tools = config.tools.iter().map(|tool| ConfiguredTool {

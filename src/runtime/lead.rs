@@ -56,6 +56,7 @@ use crate::protocol::user_id::UserId;
 use crate::protocol::warning::{Warning, Warnings};
 use crate::skills::library::SkillLibrary;
 use crate::subagents::definition::Registry;
+use crate::tools::arguments::ArgumentChecks;
 use crate::tools::self_management::AgentScope;
 use crate::tools::setup_agent::SetupAgent;
 use crate::tools::update_agent::UpdateAgent;
@@ -67,7 +68,7 @@ const MAX_READY: usize = 64;
 pub struct LeadScope {
     app: Arc<AppConfig>,
     configured: Vec<ConfiguredTool>,
-    /// Tools of the configuration that are not there.
+    /// Tools of the configuration that are not there, and sections that nothing switches on.
     absent: Warnings,
     skills: Arc<SkillsDir>,
     skill_settings: Arc<SkillSettings>,
@@ -101,6 +102,14 @@ impl LeadScope {
                     ),
                 ),
             }
+        }
+        for section in app.forgotten_sections() {
+            absent.add(
+                Warning::SectionOff,
+                format!(
+                    "the section {section:?} has settings, but it is off: it needs \"enabled\": true"
+                ),
+            );
         }
         let offload = match is_driven {
             true => Offload::Inline,
@@ -231,20 +240,41 @@ impl Runtime {
         is_described: bool,
         subagents: Option<Subagents>,
     ) -> Result<Assembly, Error> {
+        let has_own = config.app_config.is_some();
         let scope = match config.app_config.clone() {
             None => self.0.lead.clone(),
             Some(app) => {
                 let (app, references) = AppConfig::read(app, &|name| std::env::var(name).ok())
+                    .and_then(|(app, references)| {
+                        check_schemas(&self.0.checks, &app.host_tools())?;
+                        Ok((app, references))
+                    })
                     .map_err(|error| error.below("/app_config"))?;
                 Arc::new(LeadScope::new(app, references, self.0.driver.is_driven()))
             }
         };
-        let (parts, facts, evaluator, warnings) =
-            self.lead_parts(&scope, config, is_described, subagents.as_ref())?;
+        let of_request = config.tools.iter().enumerate().collect::<Vec<_>>();
+        check_schemas(&self.0.checks, &of_request)?;
+        let mut places = HashMap::new();
+        let mut note_places = |tools: Vec<(usize, &HostToolConfig)>, prefix: &str| {
+            for (place, tool) in tools {
+                let at = format!("{prefix}/tools/{place}");
+                places.entry(tool.name.clone()).or_insert(at);
+            }
+        };
+        if has_own {
+            note_places(scope.app.host_tools(), "/app_config");
+        }
+        note_places(of_request, "");
+        let made = self.lead_parts(&scope, config, is_described, subagents.as_ref());
+        let (parts, facts, evaluator, warnings) = made.map_err(|error| match has_own {
+            true => below_own_sections(error),
+            false => error,
+        })?;
         let tools = parts.tools.clone();
         let facts = is_described.then_some(facts);
         let composed = self.compose_described(parts, facts, evaluator, subagents);
-        let assembly = composed.map_err(|error| without_place(error, &tools))?;
+        let assembly = composed.map_err(|error| at_its_tool(error, &tools, &places))?;
         self.0.logs.warn_all(&warnings);
         self.0.logs.agent_assembled(|| assembly.assembled())?;
         Ok(assembly)
@@ -531,20 +561,69 @@ impl Runtime {
     }
 }
 
-/// An error about a bound tool, by its name: its place in the list says nothing to whoever wrote the request.
-fn without_place(error: Error, tools: &[Arc<dyn DynTool>]) -> Error {
-    let place = error.path.as_deref().and_then(|path| {
-        let (place, _) = path.strip_prefix("/tools/")?.split_once('/')?;
-        place.parse::<usize>().ok()
+/// Checks that what tools say of their arguments is a schema each, at the place of the one that is none.
+///
+/// # Errors
+/// Those of compiling, below `/tools/…/parameters`.
+pub(super) fn check_schemas(
+    checks: &ArgumentChecks,
+    tools: &[(usize, &HostToolConfig)],
+) -> Result<(), Error> {
+    tools.iter().try_for_each(|(place, tool)| {
+        let Some(parameters) = tool.parameters.clone() else {
+            return Ok(());
+        };
+        let checked = checks.check(&Value::Object(parameters));
+        checked
+            .map(|_| ())
+            .map_err(|error| error.below(&format!("/tools/{place}/parameters")))
+    })
+}
+
+/// An error of a section of the assembly's own configuration, at its place there. What the request says besides has members of
+/// other names.
+fn below_own_sections(error: Error) -> Error {
+    let section = error.path.as_deref().and_then(|path| {
+        let first = path.strip_prefix('/')?.split('/').next()?;
+        // Lists of the request under "authorization" were checked when they were read.
+        let is_section = AppConfig::SECTIONS.contains(&first) && first != "tools";
+        is_section.then_some(())
     });
-    match place.and_then(|place| tools.get(place)) {
-        Some(tool) => Error {
+    match section {
+        Some(()) => error.below("/app_config"),
+        None => error,
+    }
+}
+
+/// An error about a bound tool, at the place where it is configured: its place among the bound ones says nothing to whoever wrote
+/// the request. Where that is not the request, by its name.
+fn at_its_tool(
+    error: Error,
+    tools: &[Arc<dyn DynTool>],
+    places: &HashMap<String, String>,
+) -> Error {
+    let found = error.path.as_deref().and_then(|path| {
+        let (place, rest) = path.strip_prefix("/tools/")?.split_once('/')?;
+        let name = &tools.get(place.parse::<usize>().ok()?)?.spec().name;
+        Some((name.clone(), rest.to_owned()))
+    });
+    let Some((name, rest)) = found else {
+        return Error {
             path: None,
-            message: format!("the tool {:?}: {}", tool.spec().name, error.message),
+            ..error
+        };
+    };
+    match places.get(&name) {
+        Some(place) => Error {
+            path: Some(format!("{place}/{rest}")),
             ..error
         },
         None => Error {
             path: None,
+            message: format!(
+                "the tool {name:?} of the runtime's configuration: {}",
+                error.message
+            ),
             ..error
         },
     }
@@ -579,7 +658,12 @@ fn choose(
             agent.model_settings.clone()
         }),
     };
-    model_choice::choose(&app.models, &question, access)
+    let (choice, warnings) = model_choice::choose(&app.models, &question, access)?;
+    Ok(match options.thinking_is_asked_for {
+        true => (choice, warnings),
+        // It is a default's wish, and nobody's to hear about.
+        false => (choice, warnings.without(Warning::ThinkingUnsupported)),
+    })
 }
 
 /// The tool by which the agent makes or changes itself (TL-5); where no agents are kept there is none.

@@ -47,7 +47,7 @@ use self::driver::Driver;
 use self::events::RunEvents;
 use self::ids::Ids;
 use self::in_flight::SharedInFlight;
-use self::lead::LeadScope;
+use self::lead::{LeadScope, check_schemas};
 use self::logs::Logs;
 use self::model_chain::CallPolicy;
 use self::retry::Jitter;
@@ -153,6 +153,8 @@ impl Runtime {
             None => Arc::new(SystemClock),
         };
         let driver = Driver::new(config.worker_threads());
+        let checks = Arc::<ArgumentChecks>::default();
+        check_schemas(&checks, &config.app.host_tools())?;
         let store = open(&config, driver.is_driven())?;
         let is_driven = driver.is_driven();
         let in_flight = SharedInFlight::default();
@@ -174,7 +176,7 @@ impl Runtime {
                 .collect(),
             in_flight,
             lead: Arc::new(LeadScope::new(config.app, references, is_driven)),
-            checks: Arc::default(),
+            checks,
             jitter: match config.testing {
                 Some(_) => Jitter::Fixed,
                 None => Jitter::Random,

@@ -12,23 +12,29 @@ use crate::protocol::message::{Kind, Message};
 #[derive(Debug, Default)]
 pub struct Transcript {
     messages: Vec<Message>,
-    /// See [`Transcript::sound_prefix`]. Shared with the other form of the transcript, whose turns are the same.
+    /// See [`Transcript::sound_prefix`]. Shared with what rewriters make of the transcript, whose turns are the same.
     sound: Arc<AtomicUsize>,
     /// What was counted so far.
     counted: Mutex<Counts>,
     /// See [`Transcript::weight`].
     weighed: Mutex<Weight>,
-    /// See [`Transcript::with_other_form`].
-    other_form: Mutex<Option<OtherForm>>,
-    /// See [`Transcript::rewritten`].
-    rewritten: Mutex<Option<Rewritten>>,
+    /// See [`Transcript::rewritten`]; the one that was last asked for is last.
+    rewritten: Mutex<Vec<Rewritten>>,
 }
+
+/// How many rewriters a transcript keeps; of more, the one that was not asked for the longest goes.
+const KEPT_REWRITERS: usize = 3;
 
 /// Finds the messages of a transcript that a model is to see in another form.
 pub trait Rewriter: fmt::Debug + Send {
-    /// Looks at the next message of kind ai or tool, each once and in order. `replace` puts another form at its place, or at an
-    /// earlier one; the form is of the same kind, and its calls and their results pair as before.
+    /// Looks at the next message, each once and in order. `replace` puts another form at its place, or at an earlier one; the
+    /// form is of the same kind, and its calls and their results pair as before.
     fn look(&mut self, place: usize, message: &Message, replace: &mut dyn FnMut(usize, Message));
+
+    /// How many of the messages that it looked at since it was last asked are not as they should be. What that means is its own.
+    fn take_flaws(&mut self) -> usize {
+        0
+    }
 }
 
 /// What a rewriter has made of the first `upto` messages.
@@ -39,14 +45,6 @@ struct Rewritten {
     rewriter: Box<dyn Rewriter>,
     forms: BTreeMap<usize, Message>,
     transcript: Option<Arc<Transcript>>,
-}
-
-/// A transcript that is the same but for one message.
-#[derive(Debug)]
-struct OtherForm {
-    transcript: Arc<Transcript>,
-    place: usize,
-    original: Message,
 }
 
 /// Messages of a kind among the first `upto`.
@@ -63,6 +61,45 @@ struct Weight {
     measure: u32,
     upto: usize,
     sum: u64,
+}
+
+impl Rewritten {
+    /// Looks at what came since, and gives the transcript as it is now; `None` when nothing in it has another form.
+    fn catch_up(&mut self, original: &Transcript) -> Option<Arc<Transcript>> {
+        let mut fresh = Vec::new();
+        for (place, message) in original.messages.iter().enumerate().skip(self.upto) {
+            self.rewriter.look(place, message, &mut |at, form| {
+                if at <= place {
+                    fresh.push((at, form));
+                }
+            });
+        }
+        self.upto = original.messages.len();
+        self.forms.extend(fresh.iter().cloned());
+        if self.forms.is_empty() {
+            return None;
+        }
+        let kept = self.transcript.take().and_then(|mut kept| {
+            let transcript = Arc::get_mut(&mut kept)?;
+            let length = transcript.messages.len();
+            transcript.extend(original.messages.get(length..)?.iter().cloned());
+            for (place, form) in fresh {
+                transcript.put(place, form);
+            }
+            Some(kept)
+        });
+        let transcript = kept.unwrap_or_else(|| {
+            let mut copy = original.copy();
+            if let Some(transcript) = Arc::get_mut(&mut copy) {
+                for (place, form) in &self.forms {
+                    transcript.messages[*place] = form.clone();
+                }
+            }
+            copy
+        });
+        self.transcript = Some(transcript.clone());
+        Some(transcript)
+    }
 }
 
 impl Transcript {
@@ -116,124 +153,54 @@ impl Transcript {
         self.sound.fetch_max(count, Ordering::Relaxed);
     }
 
-    /// The transcript with the message at `place` in another form, as a model is to see it; `None` when `form` finds nothing to
-    /// change, or there is no such message. The other form is of the same kind and calls no tools.
-    ///
-    /// `form` depends on the message alone and is one function for the life of a transcript: what it made of a message is
-    /// kept, and so is the other transcript, which only takes in what came since. A turn of a long thread costs what the turn
-    /// adds, unless somebody still holds the transcript of the turn before.
-    pub fn with_other_form(
-        &self,
-        place: usize,
-        form: impl FnOnce(&Message) -> Option<Message>,
-    ) -> Option<Arc<Transcript>> {
-        let original = self.messages.get(place)?;
-        let mut kept = locked(&self.other_form);
-        let message = match &*kept {
-            Some(kept) if kept.place == place && kept.original.same(original) => {
-                kept.transcript.messages[place].clone()
-            }
-            _ => form(original)?,
-        };
-        let mut transcript = match kept.take() {
-            Some(mut kept) => match Arc::get_mut(&mut kept.transcript) {
-                Some(transcript) => {
-                    transcript.put(kept.place, kept.original);
-                    let known = transcript.messages.len();
-                    transcript.extend(self.messages[known..].iter().cloned());
-                    kept.transcript
-                }
-                None => self.copy(),
-            },
-            None => self.copy(),
-        };
-        if let Some(transcript) = Arc::get_mut(&mut transcript) {
-            transcript.put(place, message);
-        }
-        *kept = Some(OtherForm {
-            transcript: transcript.clone(),
-            place,
-            original: original.clone(),
-        });
-        Some(transcript)
-    }
-
     /// The transcript as a rewriter would have a model see it; `None` when it leaves every message as it is.
     ///
     /// `key` is a number of the caller's for what the rewriter does: while it stays the same, the rewriter is kept, and looks
-    /// only at the messages that came since. So is what it made, as in [`Transcript::with_other_form`]: a turn of a long
-    /// thread costs what the turn adds.
+    /// only at the messages that came since. So is what it made, which only takes in what came since: a turn of a long thread
+    /// costs what the turn adds, unless somebody still holds the transcript of the turn before.
     pub fn rewritten(
         &self,
         key: u64,
         make: impl FnOnce() -> Box<dyn Rewriter>,
     ) -> Option<Arc<Transcript>> {
-        let mut slot = locked(&self.rewritten);
-        let known = match &mut *slot {
-            Some(known) if known.key == key => known,
-            slot => slot.insert(Rewritten {
+        self.rewritten_with_flaws(key, make).0
+    }
+
+    /// The same, and how many messages the rewriter found [flaws](Rewriter::take_flaws) in that were not told before.
+    pub fn rewritten_with_flaws(
+        &self,
+        key: u64,
+        make: impl FnOnce() -> Box<dyn Rewriter>,
+    ) -> (Option<Arc<Transcript>>, usize) {
+        let mut kept = locked(&self.rewritten);
+        let mut known = match kept.iter().position(|known| known.key == key) {
+            Some(at) => kept.remove(at),
+            None => Rewritten {
                 key,
                 upto: 0,
                 rewriter: make(),
                 forms: BTreeMap::new(),
                 transcript: None,
-            }),
+            },
         };
-        let mut fresh = Vec::new();
-        let places = known.upto..self.messages.len();
-        for (place, message) in places.zip(self.messages.get(known.upto..).unwrap_or_default()) {
-            if matches!(message.kind(), Kind::Ai | Kind::Tool) {
-                known.rewriter.look(place, message, &mut |at, form| {
-                    if at <= place {
-                        fresh.push((at, form));
-                    }
-                });
-            }
+        if kept.len() == KEPT_REWRITERS {
+            kept.remove(0);
         }
-        known.upto = self.messages.len();
-        known.forms.extend(fresh.iter().cloned());
-        if known.forms.is_empty() {
-            return None;
-        }
-        let kept = known.transcript.take().and_then(|mut kept| {
-            let transcript = Arc::get_mut(&mut kept)?;
-            let length = transcript.messages.len();
-            transcript.extend(self.messages.get(length..)?.iter().cloned());
-            for (place, form) in fresh {
-                transcript.put(place, form);
-            }
-            Some(kept)
-        });
-        let transcript = kept.unwrap_or_else(|| {
-            let mut copy = self.copy();
-            if let Some(transcript) = Arc::get_mut(&mut copy) {
-                for (place, form) in &known.forms {
-                    transcript.messages[*place] = form.clone();
-                }
-            }
-            copy
-        });
-        known.transcript = Some(transcript.clone());
-        Some(transcript)
+        let made = known.catch_up(self);
+        let flaws = known.rewriter.take_flaws();
+        kept.push(known);
+        (made, flaws)
     }
 
-    /// Replaces a message, here and in what a rewriter has made of this transcript.
+    /// Replaces a message; those who have seen another one there begin anew.
     fn put(&mut self, place: usize, message: Message) {
-        let slot = self
-            .rewritten
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = slot {
-            if matches!(message.kind(), Kind::Ai | Kind::Tool) && place < known.upto {
-                // The rewriter has seen another one there.
-                *slot = None;
-            } else if let Some(made) = &mut known.transcript {
-                match Arc::get_mut(made) {
-                    Some(made) if place < made.messages.len() => made.put(place, message.clone()),
-                    Some(_) => {}
-                    None => known.transcript = None,
-                }
-            }
+        let rewritten = self.rewritten.get_mut();
+        let rewritten = rewritten.unwrap_or_else(PoisonError::into_inner);
+        rewritten.retain(|known| known.upto <= place);
+        let weighed = self.weighed.get_mut();
+        let weighed = weighed.unwrap_or_else(PoisonError::into_inner);
+        if place < weighed.upto {
+            *weighed = Weight::default();
         }
         self.messages[place] = message;
     }
@@ -244,7 +211,6 @@ impl Transcript {
             sound: self.sound.clone(),
             counted: Mutex::new(*locked(&self.counted)),
             weighed: Mutex::default(),
-            other_form: Mutex::default(),
             rewritten: Mutex::default(),
         })
     }
@@ -269,7 +235,6 @@ impl From<Vec<Message>> for Transcript {
             messages,
             sound: Arc::default(),
             counted: Mutex::default(),
-            other_form: Mutex::default(),
             rewritten: Mutex::default(),
             weighed: Mutex::default(),
         }
@@ -324,54 +289,10 @@ mod tests {
         assert_eq!(transcript.weight(2, |_| 5), 15);
     }
 
-    #[test]
-    fn another_form_takes_in_only_what_came_since() {
-        let human = |text: &str| Message::new(Fields::new(Kind::Human, text));
-        let loud = |message: &Message| {
-            let text = message.text();
-            (!text.is_empty()).then(|| human(&text.to_uppercase()))
-        };
-        let texts = |transcript: &Transcript| -> Vec<String> {
-            transcript.iter().map(Message::text).collect()
-        };
-        let mut transcript = Transcript::from(vec![human("a"), human("b")]);
-        let first = transcript.with_other_form(1, loud).expect("changes");
-        assert_eq!(texts(&first), ["a", "B"]);
-        assert_eq!(texts(&transcript), ["a", "b"]);
-        let (at, form) = (Arc::as_ptr(&first), first[1].clone());
-        drop(first);
-
-        // The same message again: neither copied nor made anew.
-        transcript.extend([human("c")]);
-        let again = transcript
-            .with_other_form(1, |_| unreachable!("it is known"))
-            .expect("changes");
-        assert_eq!(texts(&again), ["a", "B", "c"]);
-        assert_eq!(Arc::as_ptr(&again), at);
-        assert!(again[1].same(&form));
-        again.note_sound(2);
-        assert_eq!(transcript.sound_prefix(), 2, "their turns are the same");
-        drop(again);
-
-        // Another message: the one before has its own form back.
-        let other = transcript.with_other_form(2, loud).expect("changes");
-        assert_eq!(texts(&other), ["a", "b", "C"]);
-        assert_eq!(Arc::as_ptr(&other), at);
-
-        // While somebody reads it, it is not touched.
-        transcript.extend([human("d"), human("")]);
-        let copy = transcript.with_other_form(3, loud).expect("changes");
-        assert_eq!(texts(&copy), ["a", "b", "c", "D", ""]);
-        assert_eq!(texts(&other), ["a", "b", "C"]);
-        drop((other, copy));
-        assert!(transcript.with_other_form(4, loud).is_none());
-        assert!(transcript.with_other_form(5, loud).is_none());
-        let last = transcript.with_other_form(0, loud).expect("changes");
-        assert_eq!(texts(&last), ["A", "b", "c", "d", ""]);
-    }
-    /// Writes `!` behind texts of tools, and notes at which places it looked; a text `undo` takes the first `!` away.
-    #[derive(Debug, Default)]
+    /// Writes `!` behind texts of a kind, and notes at which places it looked; a text `undo` takes the first `!` away.
+    #[derive(Debug)]
     struct Marking {
+        kind: Kind,
         looked: Arc<Mutex<Vec<usize>>>,
         first: Option<(usize, Message)>,
     }
@@ -390,8 +311,8 @@ mod tests {
                 }
                 return;
             }
-            if message.kind() == Kind::Tool {
-                let form = Message::new(Fields::new(Kind::Tool, message.text() + "!"));
+            if message.kind() == self.kind {
+                let form = Message::new(Fields::new(self.kind, message.text() + "!"));
                 self.first.get_or_insert((place, message.clone()));
                 replace(place, form);
             }
@@ -407,6 +328,7 @@ mod tests {
         let looked = Arc::new(Mutex::new(Vec::new()));
         let make = || -> Box<dyn Rewriter> {
             Box::new(Marking {
+                kind: Kind::Tool,
                 looked: looked.clone(),
                 first: None,
             })
@@ -415,7 +337,7 @@ mod tests {
         let mut transcript = Transcript::from(vec![message(human, "a"), message(ai, "b")]);
         assert!(transcript.rewritten(1, make).is_none());
         assert!(transcript.rewritten(1, make).is_none());
-        assert_eq!(*locked(&looked), [1]);
+        assert_eq!(*locked(&looked), [0, 1]);
 
         transcript.extend([message(tool, "c"), message(human, "d")]);
         let made = transcript.rewritten(1, make).expect("changes");
@@ -431,7 +353,7 @@ mod tests {
             (texts(&made).join(""), Arc::as_ptr(&made)),
             ("abc!de!".to_owned(), at)
         );
-        assert_eq!(*locked(&looked), [1, 2, 4]);
+        assert_eq!(*locked(&looked), [0, 1, 2, 3, 4]);
 
         // While somebody reads it, it is not touched; and a message may get another form later.
         transcript.extend([message(ai, "undo")]);
@@ -440,26 +362,41 @@ mod tests {
         assert_eq!(texts(&again).join(""), "abcde!undo");
         drop((made, again));
 
-        // What another form of the transcript says is in it, and its messages are not looked at again.
-        let loud =
-            |message: &Message| Some(Message::new(Fields::new(Kind::Human, message.text() + "?")));
-        let framed = transcript.with_other_form(0, loud).expect("changes");
-        assert_eq!(
-            texts(&framed.rewritten(1, make).expect("changes")).join(""),
-            "a?bcde!undo"
-        );
-        drop(framed);
+        // Another rewriter begins anew, and the one before is not forgotten for it.
         locked(&looked).clear();
-        transcript.extend([message(human, "f")]);
-        let framed = transcript.with_other_form(6, loud).expect("changes");
-        assert_eq!(
-            texts(&framed.rewritten(1, make).expect("changes")).join(""),
-            "abcde!undof?"
-        );
-        assert!(locked(&looked).is_empty());
+        transcript.rewritten(2, make);
+        transcript.rewritten(1, make);
+        assert_eq!(*locked(&looked), [0, 1, 2, 3, 4, 5]);
+        for key in 3..10 {
+            transcript.rewritten(key, make);
+        }
+        assert_eq!(locked(&transcript.rewritten).len(), KEPT_REWRITERS);
+    }
 
-        // Another rewriter begins anew.
-        framed.rewritten(2, make);
-        assert_eq!(*locked(&looked), [1, 2, 4, 5]);
+    #[test]
+    fn rewriters_of_each_other_s_transcripts_look_at_each_message_once() {
+        let looked = Arc::new(Mutex::new(Vec::new()));
+        let marking = |kind| -> Box<dyn Rewriter> {
+            Box::new(Marking {
+                kind,
+                looked: looked.clone(),
+                first: None,
+            })
+        };
+        let both = |transcript: &Transcript| {
+            let outer = transcript
+                .rewritten(1, || marking(Kind::Human))
+                .expect("changes");
+            let inner = outer.rewritten(2, || marking(Kind::Tool)).expect("changes");
+            inner.iter().map(Message::text).collect::<Vec<_>>().join("")
+        };
+        let message = |kind, text: &str| Message::new(Fields::new(kind, text));
+        let mut transcript =
+            Transcript::from(vec![message(Kind::Human, "a"), message(Kind::Tool, "b")]);
+        assert_eq!(both(&transcript), "a!b!");
+        locked(&looked).clear();
+        transcript.extend([message(Kind::Human, "c"), message(Kind::Tool, "d")]);
+        assert_eq!(both(&transcript), "a!b!c!d!");
+        assert_eq!(*locked(&looked), [2, 3, 2, 3]);
     }
 }

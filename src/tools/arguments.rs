@@ -63,6 +63,33 @@ impl ArgumentCheck {
         }
     }
 
+    /// Checks arguments; the error is for whoever wrote them by hand.
+    ///
+    /// # Errors
+    /// `OutOfRange` at the first place that does not fit.
+    pub fn check_first(&self, args: &Map<String, Value>) -> Result<(), Error> {
+        #[cfg(feature = "schema-validation")]
+        {
+            let value = Value::Object(args.clone());
+            match self.validator.validate(&value) {
+                Ok(()) => Ok(()),
+                Err(fault) => {
+                    let text: String = fault.to_string().chars().take(MAX_FAULT_CHARS).collect();
+                    Err(Error::at(
+                        ErrorCode::OutOfRange,
+                        fault.instance_path().as_str(),
+                        format!("this does not fit the schema of the tool: {text}"),
+                    ))
+                }
+            }
+        }
+        #[cfg(not(feature = "schema-validation"))]
+        {
+            let _ = args;
+            Ok(())
+        }
+    }
+
     /// Checks arguments; on failure the text says what is wrong where, for the model.
     ///
     /// # Errors
@@ -100,6 +127,34 @@ impl ArgumentCheck {
             let _ = (MAX_FAULTS, MAX_FAULT_CHARS);
             Ok(args)
         }
+    }
+}
+
+/// The tools of an agent, by name, with the checks of their arguments.
+#[derive(Debug, Default)]
+pub struct KnownTools(HashMap<String, Arc<ArgumentCheck>>);
+
+impl KnownTools {
+    /// Their names, in no order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Checks arguments for the tool of this name; those of a tool that nobody knows fit.
+    ///
+    /// # Errors
+    /// `OutOfRange` at the first argument that does not fit.
+    pub fn check(&self, tool: &str, args: &Map<String, Value>) -> Result<(), Error> {
+        match self.0.get(tool) {
+            Some(check) => check.check_first(args),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromIterator<(String, Arc<ArgumentCheck>)> for KnownTools {
+    fn from_iter<I: IntoIterator<Item = (String, Arc<ArgumentCheck>)>>(tools: I) -> Self {
+        KnownTools(tools.into_iter().collect())
     }
 }
 

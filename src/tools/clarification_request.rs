@@ -1,8 +1,8 @@
 //! What becomes of a call of `ask_clarification`: the tool message that puts the question, as text for people and as data
 //! for programs.
 //!
-//! Models write these arguments in many forms, so nothing here fails: what cannot be read as a form or as options is left
-//! out, and the question remains.
+//! Models write these arguments in many forms, so hardly anything here fails: what cannot be read as a form or as options is left
+//! out, and the question remains. Only where nothing remains is there nobody to be asked.
 //!
 //! Source: DeerFlow `ClarificationMiddleware`, MW-CLA-1 to MW-CLA-6, HIL-2 to HIL-4, HIL-6.
 
@@ -19,6 +19,7 @@ use super::clarification_form::{self, Field};
 use crate::ports::tool::{ToolAnswer, ToolInvocation};
 use crate::protocol::hash::hex;
 use crate::protocol::json;
+use crate::protocol::message::ToolStatus;
 use crate::state::python;
 
 /// Where a question stands in the artifact of its tool message.
@@ -41,9 +42,16 @@ pub fn is_disabled(context: &Map<String, Value>) -> bool {
         .is_some_and(python::truthy)
 }
 
-/// The question; it ends the run.
+/// The question; it ends the run. A call that asks nothing is an error of the model's, which goes on with it.
 fn ask(args: &Map<String, Value>, call_id: &str) -> ToolAnswer {
     let request = Request::read(args);
+    if request.asks_nothing() {
+        return ToolAnswer {
+            content: "Error: the call has no question. Say in \"question\" what you need to know, or go on without it.".into(),
+            status: ToolStatus::Error,
+            ..ToolAnswer::default()
+        };
+    }
     let text = request.text();
     let id = message_id(call_id, &text);
     ToolAnswer {
@@ -101,6 +109,15 @@ impl Request {
             fields: clarification_form::fields(args.get("fields")),
             options: options(args.get("options")),
         }
+    }
+
+    /// Whether there is nothing in it that a person could answer.
+    fn asks_nothing(&self) -> bool {
+        let context = self.context.as_ref().and_then(Option::as_deref);
+        self.question.trim().is_empty()
+            && context.is_none_or(|context| context.trim().is_empty())
+            && self.fields.is_empty()
+            && self.options.is_empty()
     }
 
     fn payload(&self, call_id: &str, id: &str) -> Value {
@@ -235,6 +252,26 @@ mod tests {
 
     fn args(value: Value) -> Map<String, Value> {
         value.as_object().cloned().expect("an object")
+    }
+
+    #[test]
+    fn a_call_that_asks_nothing_is_the_model_s_mistake() {
+        for nothing in [
+            json!({}),
+            json!({"question": " ", "context": "", "options": [], "fields": "x"}),
+            json!({"question": null, "clarification_type": "suggestion"}),
+        ] {
+            let answer = ask(&args(nothing), "c1");
+            assert!(!answer.end_run && answer.artifact.is_null());
+            assert_eq!(answer.status, ToolStatus::Error);
+        }
+        for something in [
+            json!({"context": "The manual is in German."}),
+            json!({"options": ["a"]}),
+            json!({"fields": [{"name": "n"}]}),
+        ] {
+            assert!(ask(&args(something), "c1").end_run);
+        }
     }
 
     fn asked(value: Value) -> (String, Value) {

@@ -224,6 +224,50 @@ static void freed_before_its_assembly(void) {
   fawn_runtime_free(runtime);
 }
 
+/* Answers the next question of a run to its model. */
+static void answer_model(fawn_runtime runtime, fawn_queue queue, const char *answer) {
+  fawn_buf buf = take_until(queue, "host_call");
+  uint64_t call = member_number(buf.data, "call_id");
+  fawn_buf_free(&buf);
+  CHECK_EMPTY(fawn_call_finish(runtime, call, answer, FAWN_NTS, &buf), buf, FAWN_OK);
+}
+
+/* RT-23: a stop does not touch what delegates, nor does freeing the handle while a subagent is at work. */
+static void delegations_outlive_stop_and_handle(void) {
+  fawn_runtime runtime = new_runtime("{\"models\":[{\"name\":\"m\",\"provider\":\"host\"}],\"title\":{\"enabled\":false}}");
+  fawn_subagents subagents = new_subagents(runtime, "{\"config\":{\"max_running\":1}}");
+  fawn_assembly agent;
+  fawn_thread thread;
+  fawn_queue queue;
+  fawn_run run;
+  fawn_buf buf = rubbish();
+  CHECK_EMPTY(new_assembly(runtime, LEAD ",\"context\":{\"subagent_enabled\":true}", subagents, &agent, &buf), buf,
+              FAWN_OK);
+  CHECK_EMPTY(fawn_thread_open(runtime, "{}", FAWN_NTS, &thread, &buf), buf, FAWN_OK);
+  CHECK_EMPTY(fawn_queue_new(runtime, "{}", FAWN_NTS, &queue, &buf), buf, FAWN_OK);
+  CHECK_STATUS(fawn_subagents_start(subagents, NULL), FAWN_OK);
+  CHECK_STATUS(fawn_subagents_stop(subagents, -1, NULL), FAWN_OK);
+  CHECK_EMPTY(fawn_run_start(agent, thread, queue, REQUEST, FAWN_NTS, &run, &buf), buf, FAWN_OK);
+  answer_model(runtime, queue,
+               "{\"ok\":{\"content\":\"\",\"tool_calls\":[{\"name\":\"task\",\"id\":\"t1\",\"args\":{\"description\":\"Do it\","
+               "\"prompt\":\"Do it.\",\"subagent_type\":\"general-purpose\"}}]}}");
+  buf = take_until(queue, "host_call");
+  CHECK(strstr(buf.data, "\"task_id\":\"t1\"") != NULL);
+  uint64_t call = member_number(buf.data, "call_id");
+  fawn_buf_free(&buf);
+  CHECK_ANSWER(fawn_subagents_stats(subagents, &buf), buf, "\"running\":1,\"max_queued\":64,\"queued\":0");
+  fawn_subagents_free(subagents);
+  CHECK_EMPTY(fawn_call_finish(runtime, call, "{\"ok\":\"Done by the subagent.\"}", FAWN_NTS, &buf), buf, FAWN_OK);
+  answer_model(runtime, queue, "{\"ok\":\"All done.\"}");
+  CHECK_ANSWER(fawn_run_wait(run, -1, &buf), buf, "\"status\":\"success\"");
+  CHECK_ANSWER(fawn_thread_state(thread, "{}", FAWN_NTS, &buf), buf, "\"subagent_status\":\"completed\"");
+  fawn_run_free(run);
+  fawn_queue_free(queue);
+  fawn_thread_free(thread);
+  fawn_assembly_free(agent);
+  fawn_runtime_free(runtime);
+}
+
 /* All calls at once on one object, which one of the OS threads frees. */
 typedef struct shared {
   fawn_runtime runtime;
@@ -253,6 +297,7 @@ int main(void) {
   life();
   refused();
   freed_before_its_assembly();
+  delegations_outlive_stop_and_handle();
   char order[] = "0123";
   every_order(order, 0);
   shared s;

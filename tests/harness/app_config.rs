@@ -369,7 +369,7 @@ fn what_does_not_fit_is_refused_by_its_path() {
         (
             json!({"summarization": {"trigger": {"type": "fraction", "value": 1.5}}}),
             OutOfRange,
-            "/summarization/trigger/0/value",
+            "/summarization/trigger/value",
         ),
         (
             json!({"summarization": {"keep": {"type": "tokens", "value": 0}}}),

@@ -459,7 +459,11 @@ mod plan {
         twice.middleware = vec![Arc::new(Todo::new())];
         let error = Assembly::new(twice).err().unwrap();
         assert_eq!(error.code, ErrorCode::Conflict);
-        assert_eq!(error.path.as_deref(), Some("/middleware/0/tools/0/name"));
+        assert_eq!(
+            error.path.as_deref(),
+            Some("/tools/0/name"),
+            "the name to change"
+        );
     }
 
     #[test]
@@ -579,7 +583,7 @@ mod summary {
         };
         let config = SummarizationConfig {
             enabled: Some(true),
-            trigger: vec![messages(at)],
+            trigger: vec![messages(at)].into(),
             keep: messages(keep),
             ..SummarizationConfig::default()
         };

@@ -82,8 +82,8 @@ impl Told {
     }
 }
 
-/// Runs one message. Each model gives its replies in order; those of the agent and of its subagents are told apart by `who`, which
-/// says of a request whose it is.
+/// Runs one message. Each model gives its replies in order. An heir, which has its agent's model, is told apart from it by the
+/// system text.
 fn talk(runtime: &Runtime, agent: &Assembly, replies: &[(&str, &[Value])]) -> Told {
     let thread = runtime.open_thread("{}").unwrap();
     let queue = runtime.new_queue("{}").unwrap();
@@ -372,7 +372,7 @@ fn sub_17_a_child_is_told_of_the_skills_that_it_shares_with_its_agent() {
         "skills": {"path": tree.0},
         "agents": [{"name": "some", "skills": ["alpha", "beta"]}],
         "subagents": own(json!({"skills": ["beta", "gamma"]})),
-        "tools": [{"type": "host", "name": "read_file"}],
+        "tools": [{"name": "read_file"}],
     }));
     let told_of = |agent: Assembly| {
         let told = talk(
@@ -532,7 +532,7 @@ fn who_guards_a_direct_agent_guards_its_children() {
             "tools": [{"name": "look"}, {"name": "wipe"}],
             "features": {
                 "subagent": true,
-                "guardrail": {"provider": {"type": "allowlist", "denied_tools": ["wipe"]}},
+                "guardrail": {"provider": {"use": "allowlist", "config": {"denied_tools": ["wipe"]}}},
             },
             "system_prompt": "<subagent_system> of the host's",
         }),

@@ -384,7 +384,7 @@ fn a_model_call_can_be_changed_answered_denied_and_ended() {
         (requests, points, end, stage.texts())
     };
     let (requests, points, end, texts) = request(json!({
-        "verdict": "change", "append": ["Mind <system-reminder>the rules</system-reminder>."], "without_tools": ["g", "none"],
+        "verdict": "change", "append": ["Mind <system-reminder>the rules</system-reminder>."], "without_tools": ["g"],
     }));
     let [hello, note] = &requests[0]["messages"].as_array().unwrap()[..] else {
         panic!("{requests:?}")
@@ -500,21 +500,6 @@ fn a_tool_call_can_be_changed_before_and_after() {
     assert_eq!(stage.texts()[2], "tool:cached");
     assert_eq!(stage.state()["title"], "t");
     assert_eq!(stage.state()["messages"][2]["artifact"], json!({"hit": 1}));
-
-    // Arguments that do not fit the tool are refused where the model's would be.
-    let stage = Stage::new(json!([gate_at("wrap_tool_call")]));
-    let told = stage.play(say(json!({"verdict": "change", "args": {"n": "seven"}})));
-    assert_eq!(told.ran, ["g2"]);
-    assert!(
-        stage.texts()[2].contains("do not fit the tool"),
-        "{:?}",
-        stage.texts()
-    );
-    let warned = told
-        .events
-        .iter()
-        .any(|event| event["data"]["code"] == "arguments_refused");
-    assert!(warned, "the host hears of it");
 }
 
 #[test]
@@ -562,7 +547,7 @@ fn a_denied_call_is_an_error_that_the_model_can_act_on() {
 #[test]
 fn a_tool_call_can_end_the_run() {
     for (when, ran, said) in [
-        ("before", &[][..], "tool:Enough of this."),
+        ("before", &[][..], "ai:Enough of this."),
         ("after", &["f1"], "tool:f did it"),
     ] {
         let host = json!({"hooks": ["wrap_tool_call", "after_agent"], "when": when});
@@ -576,10 +561,115 @@ fn a_tool_call_can_end_the_run() {
         assert_eq!(told.ran, ran, "{when}");
         assert_eq!(stage.texts().last().unwrap(), said);
         assert_eq!(told.asked.len(), 1, "EX-7: past after_agent");
+        if when == "before" {
+            // The user reads it in the result; the model, should the thread go on, that its call was not made.
+            assert_eq!(told.end()["message"]["content"], "Enough of this.");
+            let texts = stage.texts();
+            let result = &texts[texts.len() - 2];
+            assert!(
+                result.contains("\"f\" was not made") || result.contains("f was not made"),
+                "{result}"
+            );
+            assert!(!result.contains("Enough of this"), "{result}");
+        }
         // Nothing is open.
         let again = stage.go_on(|_| go());
         assert!(!again.ran.contains(&"f1".to_owned()));
     }
+}
+
+#[test]
+fn last_words_of_several_calls_are_said_once_each() {
+    let model = json!({"provider": "scripted", "replies": [{"tool_calls": [
+        {"name": "f", "args": {"n": 1}, "id": "c1"}, {"name": "g", "args": {"n": 2}, "id": "c2"},
+        {"name": "g", "args": {"n": 3}, "id": "c3"},
+    ]}]});
+    let stage = Stage::with(json!({}), model, json!([gate_at("wrap_tool_call")]));
+    let told = stage.play(|call| {
+        Do::Say(match call["args"]["call"]["id"].as_str().unwrap() {
+            "c2" => json!({"verdict": "continue"}),
+            _ => json!({"verdict": "end", "message": "Bye."}),
+        })
+    });
+    assert_eq!(told.status(), "success");
+    assert_eq!(told.ran, ["g2"], "what was let through is made and kept");
+    let texts = stage.texts();
+    assert_eq!(texts.len(), 6, "{texts:?}");
+    assert_eq!((&*texts[3], &*texts[5]), ("tool:g did it", "ai:Bye."));
+    assert_eq!(told.end()["message"]["content"], "Bye.");
+}
+
+/// The refusals of a verdict, each handed in before the one that counts.
+fn refusals(stage: &Stage, bad: &[Value], good: Value) -> (Vec<(ErrorCode, String, String)>, Told) {
+    let runtime = stage.runtime.clone();
+    let mut refused = Vec::new();
+    let told = stage.play(|call| {
+        let id = call["call_id"].as_u64().unwrap();
+        for verdict in bad {
+            let error = runtime
+                .finish(id, &json!({ "ok": verdict }).to_string())
+                .expect_err("it does not fit");
+            refused.push((error.code, error.path.unwrap_or_default(), error.message));
+        }
+        Do::Say(good.clone())
+    });
+    (refused, told)
+}
+
+#[test]
+fn arguments_that_do_not_fit_the_tool_are_refused_where_they_are_handed_in() {
+    let host = json!({"hooks": ["wrap_tool_call"], "tools": ["f"]});
+    let stage = Stage::new(json!([gate("gate", host)]));
+    let change = |args: Value| json!({"verdict": "change", "args": args});
+    let bad = [change(json!({"n": "seven"})), change(json!({}))];
+    let (refused, told) = refusals(&stage, &bad, change(json!({"n": 7})));
+    let places: Vec<_> = refused
+        .iter()
+        .map(|(code, path, _)| (*code, &**path))
+        .collect();
+    assert_eq!(
+        places,
+        [
+            (ErrorCode::OutOfRange, "/ok/args/n"),
+            (ErrorCode::OutOfRange, "/ok/args")
+        ]
+    );
+    assert!(refused[1].2.contains("\"n\""), "{}", refused[1].2);
+    assert_eq!(told.ran, ["f7", "g2"], "the question stays open");
+}
+
+#[test]
+fn a_name_that_no_tool_has_is_refused_in_without_tools() {
+    let stage = Stage::new(json!([gate_at("wrap_model_call")]));
+    let without = |name: &str| json!({"verdict": "change", "without_tools": ["f", name]});
+    let (refused, told) = refusals(&stage, &[without("gg")], without("g"));
+    let (code, path, message) = &refused[0];
+    assert_eq!(
+        (*code, &**path),
+        (ErrorCode::UnknownVariant, "/ok/without_tools/1")
+    );
+    assert!(
+        message.contains("\"gg\"") && message.contains("\"g\""),
+        "{message}"
+    );
+    assert_eq!(told.status(), "success");
+}
+
+#[test]
+fn a_tool_that_this_agent_was_not_given_is_no_slip_in_without_tools() {
+    let runtime = json!({
+        "models": [{"name": "m", "provider": "scripted", "replies": [{"content": "Done."}]}],
+        "tools": [{"name": "refund", "group": "money"}], "tool_groups": [{"name": "money"}],
+        "title": {"enabled": false},
+    });
+    let agent = json!({
+        "factory": "lead",
+        "authorization": {"tools": {"deny": ["refund"]}},
+        "extra_middleware": [gate_at("wrap_model_call")],
+    });
+    let stage = Stage::composed(runtime, agent).unwrap_or_else(|error| panic!("{error:?}"));
+    let verdict = json!({"verdict": "change", "without_tools": ["refund"]});
+    assert_eq!(stage.play(say(verdict)).status(), "success");
 }
 
 #[test]

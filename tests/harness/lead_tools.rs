@@ -119,7 +119,7 @@ fn lead(tools: &[Arc<dyn DynTool>], authorization: Option<Access>) -> AssemblyPa
         chain.extend(routing.map(|part| Arc::new(part) as Arc<dyn Middleware>));
         chain.push(Arc::new(DeferredToolFilter::new(deferred)));
     }
-    chain.push(Arc::new(Clarification));
+    chain.push(Arc::new(Clarification::new()));
     AssemblyParts {
         tools: bound,
         middleware: chain,

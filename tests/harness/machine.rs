@@ -145,7 +145,7 @@ fn two_turns() -> ScriptModel {
 struct Looker(ToolSpec, &'static [Channel]);
 
 impl Looker {
-    fn new(name: &str, reads: &'static [Channel]) -> Arc<dyn DynTool> {
+    fn tool(name: &str, reads: &'static [Channel]) -> Arc<dyn DynTool> {
         let parameters = json!({"type": "object"}).into();
         let (name, description) = (name.to_owned(), String::new());
         let spec = ToolSpec {
@@ -180,8 +180,8 @@ fn a_tool_reads_the_channels_that_it_names_and_only_its_calls_cost_that() {
     ]);
     let mut parts = parts(model);
     parts.tools = vec![
-        Looker::new("plain", &[]),
-        Looker::new("looks", &[Channel::Messages, Channel::Title]),
+        Looker::tool("plain", &[]),
+        Looker::tool("looks", &[Channel::Messages, Channel::Title]),
     ];
     let input = StateUpdate::decode(json!({"messages": "hello", "title": "T"})).unwrap();
     let done = run(parts, ThreadState::new(), Some(input), 9);

@@ -535,3 +535,34 @@ fn models_that_are_not_there_are_found_when_things_are_made() {
     let error = runtime.new_assembly(&outer.to_string()).err().unwrap();
     assert_eq!(error.code.name(), "out_of_range");
 }
+
+/// The call has one key however often it is made, so that a host which was merely slow may answer with what it has.
+#[test]
+fn a_model_of_the_host_that_is_late_is_asked_again_with_the_same_key() {
+    for workers in WORKERS {
+        let model = json!({
+            "provider": "host", "deadline_ms": 50, "max_retries": 1, "retry_base_delay_ms": 5,
+        });
+        let talk = Talk::new(workers, model);
+        let mut keys = Vec::new();
+        let told = talk.say_with(json!({}), |event, _| {
+            if event["type"] != "host_call" {
+                return;
+            }
+            let data = &event["data"];
+            keys.push(data["idempotency_key"].as_str().unwrap().to_owned());
+            if keys.len() == 2 {
+                let id = data["call_id"].as_u64().unwrap();
+                talk.runtime
+                    .finish(id, r#"{"ok": {"content": "At last."}}"#)
+                    .unwrap();
+            }
+        });
+        assert_eq!(told.end()["status"], "success", "{}", told.end());
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys[0], keys[1]);
+        let attempt = told.of_type("model_attempt").remove(0).clone();
+        assert_eq!(attempt["error"]["code"], "deadline_exceeded");
+        assert_eq!(talk.texts(), ["hello", "At last."]);
+    }
+}

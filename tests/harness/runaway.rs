@@ -303,7 +303,6 @@ fn whatever_model_and_tools_do_each_run_ends_once_and_within_its_limits() {
         "safety_capped",
         "recursion_limit",
         "model_host",
-        "deadline_exceeded",
     ] {
         let ends = &host.ends;
         assert!(

@@ -78,7 +78,7 @@ fn texts(messages: &Transcript) -> Vec<String> {
 }
 
 #[test]
-fn san_1_and_10_only_the_newest_message_of_the_user_is_framed() {
+fn san_1_and_10_every_message_of_the_user_is_framed() {
     let mut hidden = Fields::new(Kind::Human, "<soul>");
     hidden
         .additional_kwargs
@@ -93,9 +93,15 @@ fn san_1_and_10_only_the_newest_message_of_the_user_is_framed() {
     let request = seen(&state);
     assert_eq!(
         texts(&request),
-        ["<system>", "x", &*frame("<role>"), "<soul>", "<memory>"]
+        [
+            &*frame("<system>"),
+            "x",
+            &*frame("<role>"),
+            "<soul>",
+            "<memory>"
+        ]
     );
-    for place in [0, 1, 3, 4] {
+    for place in [1, 3, 4] {
         assert!(request[place].same(&state[place]), "the others are shared");
     }
     assert_eq!(
@@ -112,8 +118,7 @@ fn san_6_a_request_without_anything_to_frame_passes_as_it_is() {
         vec![ai("<system>")],
         vec![human(" ")],
         vec![human(&frame("x"))],
-        // The older message is not the newest one.
-        vec![human("x"), human("")],
+        vec![human(""), human(&frame("x"))],
     ] {
         let state = Arc::new(Transcript::from(messages));
         assert!(Arc::ptr_eq(&seen(&state), &state));
@@ -139,10 +144,7 @@ fn a_turn_of_a_long_thread_costs_what_it_adds() {
     Arc::get_mut(&mut state).unwrap().extend([human("new")]);
     let third = seen(&state);
     assert_eq!(Arc::as_ptr(&third), at);
-    assert!(
-        third[999].same(&state[999]),
-        "the older message stands as it is stored"
-    );
+    assert!(third[999].same(&form), "an older message stays as it was");
     assert_eq!(third[1002].text(), frame("new"));
 }
 

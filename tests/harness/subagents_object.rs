@@ -96,11 +96,15 @@ fn rt_10_a_direct_agent_is_limited_by_its_object_and_otherwise_by_the_process() 
     let bound = assembly(&runtime, direct(json!({})), Some(&object)).unwrap();
     assert!(bound.subagents().is_some());
     assert_eq!(passed(&runtime, bound, &[4, 4, 4, 4]), [2, 2, 1, 0]);
+    let before = process_capacity().config().max_running;
     let plain = assembly(&runtime, direct(json!({})), None).unwrap();
     assert!(plain.subagents().is_none());
-    let most = process_capacity().config().max_running as usize;
-    let wide = passed(&runtime, plain, &[most + 1, 6, 1]);
-    assert_eq!((wide[0], wide.iter().sum::<usize>()), (most.min(6), 6));
+    let wide = passed(&runtime, plain, &[7; 7]);
+    assert_eq!(wide.iter().sum::<usize>(), 6);
+    // Other tests may have changed what the process has meanwhile.
+    if process_capacity().config().max_running == before {
+        assert_eq!(wide[0], before.min(6) as usize);
+    }
 }
 
 #[test]

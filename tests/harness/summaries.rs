@@ -72,7 +72,7 @@ fn broken() -> Result<ModelReply, ModelError> {
 fn config(trigger: ContextSize, keep: ContextSize) -> SummarizationConfig {
     SummarizationConfig {
         enabled: Some(true),
-        trigger: vec![trigger],
+        trigger: vec![trigger].into(),
         keep,
         ..SummarizationConfig::default()
     }

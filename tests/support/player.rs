@@ -183,7 +183,10 @@ impl<'a> Player<'a> {
 
     fn ask(&self, verb: &str, text: &str) -> Result<String, Error> {
         match verb {
-            "describe" => describe(text, || panic!("handles are not the same twice")),
+            "describe" => describe(text, |topic| match topic {
+                "middleware" => fawn::agent::middleware_catalog().to_string(),
+                _ => panic!("handles are not the same twice"),
+            }),
             "reduce" => {
                 let (channel, text) = text.split_once(' ').unwrap_or((text, ""));
                 reduce_document(channel, text)

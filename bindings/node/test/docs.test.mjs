@@ -58,7 +58,7 @@ test('every export has a type, and every type of a value an export', async () =>
   const declared = [...types.matchAll(/^export (?:class|function|const) (\w+)/gm)].map(([, name]) => name);
   const { default: fawn } = await import('../index.mjs');
   assert.deepEqual([...new Set(declared)].sort(), Object.keys(fawn).sort());
-  for (const name of ['Runtime', 'Assembly', 'Thread', 'Queue', 'Run']) {
+  for (const name of ['Runtime', 'Subagents', 'Assembly', 'Thread', 'Queue', 'Run']) {
     const [, body] = types.match(new RegExp(`^export class ${name} [^]*?{\\n([^]*?)^}`, 'm'));
     const methods = new Set([...body.matchAll(/^ {2}(\w+)\(/gm)].map(([, method]) => method));
     methods.delete('constructor');

@@ -63,6 +63,8 @@ export type AgentAssembledEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "agent_assembled";
   /** When. */
   at: string;
@@ -116,7 +118,7 @@ export type AppConfig = {
   subagents?: SubagentsConfig | null;
   /** How many subagents run at once. */
   subagent_runtime?: SubagentRuntimeConfig | null;
-  /** Shortens long threads. Not available in this version. */
+  /** Shortens long threads: a summary takes the place of their beginning. */
   summarization?: SummarizationConfig | null;
   /** Gives threads a title. */
   title?: TitleConfig | null;
@@ -209,7 +211,10 @@ export type AssemblyConfig = {
   name?: string | null;
   /** System text, as it is. */
   system_prompt?: string | null;
-  /** Tools that the host runs. They win over the factory's own of the same name. */
+  /**
+   * Tools that the host runs. They win over the factory's own of the same name: the calls of an `ask_clarification` of yours are
+   * made like any others, and a warning (`tool_duplicate`) says so.
+   */
   tools?: HostToolConfig[];
   /** What the agent is made of besides. Not together with `middleware`. */
   features?: Features | null;
@@ -217,7 +222,7 @@ export type AssemblyConfig = {
   middleware?: MiddlewareConfig[] | null;
   /** Middleware in addition to the factory's. Not together with `middleware`. */
   extra_middleware?: ExtraMiddleware[];
-  /** Whether the agent keeps a list of todos. */
+  /** Whether the agent keeps a list of todos. Not together with `middleware`. */
   plan_mode?: boolean;
   /**
    * The `fawn_subagents` whose capacity and limits the agent's subagents have, by its handle. Needs `features.subagent`.
@@ -415,7 +420,7 @@ export type BuildLabels = {
 
 /** Input of fawn_call_finish. */
 export type CallAnswer = {
-  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
+  /** The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes; no system messages) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null. */
   ok?: unknown;
   /** It could not be done; the text is for the model. From a guardrail or a middleware it counts as no answer. */
   error?: string | {
@@ -472,6 +477,8 @@ export type CheckpointEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "checkpoint";
   /** When. */
   at: string;
@@ -556,6 +563,8 @@ export type CustomEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "custom";
   /** When. */
   at: string;
@@ -753,6 +762,12 @@ export type EventObject =
   | HostCallEvent
   | HostCallCancelledEvent
   | CustomEvent
+  | TaskStartedEvent
+  | TaskRunningEvent
+  | TaskCompletedEvent
+  | TaskFailedEvent
+  | TaskCancelledEvent
+  | TaskTimedOutEvent
   | GapEvent
   | LogEvent
   | AgentAssembledEvent
@@ -784,9 +799,12 @@ export type Feature = boolean | Record<string, unknown>;
 
 /** What `direct` makes an agent of (FA-3). Each is `false`, `true`, or an object of settings. */
 export type Features = {
-  /** Thread directories, uploads and the sandbox. Not available in this version. */
+  /**
+   * What tells the model of uploads, on your word: such an agent keeps no files. Default true. A sandbox is a lead agent's, so that
+   * `true` here asks for something that is not there and is refused.
+   */
   sandbox?: Feature | null;
-  /** Memory. Not available in this version. */
+  /** Memory. Only lead agents have one; `true` is refused. */
   memory?: Feature | null;
   /** Compaction of long threads; needs settings, those of the section `summarization` without `model_name`. Default false. */
   summarization?: Feature | null;
@@ -795,7 +813,7 @@ export type Features = {
    * otherwise. Default false.
    */
   subagent?: Feature | null;
-  /** Looking at images. Not available in this version. */
+  /** Looking at images. Only lead agents have files to look at; `true` is refused. */
   vision?: Feature | null;
   /** Titles for new threads. Default false. */
   auto_title?: Feature | null;
@@ -824,6 +842,8 @@ export type GapEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "gap";
   /** When. */
   at: string;
@@ -977,6 +997,8 @@ export type GoalEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "goal";
   /** When. */
   at: string;
@@ -1093,7 +1115,10 @@ export type GuardrailRequest = {
 
 /** Asks somebody before each tool call (MW-GRD). */
 export type GuardrailsConfig = {
-  /** Whether anybody is asked. Default false. */
+  /**
+   * Whether anybody is asked. Default false, whatever else stands here; a section with settings and without this is a warning
+   * (`section_off`) of each assembly.
+   */
   enabled?: boolean | null;
   /** Whether a call is denied when they cannot answer. Default true. */
   fail_closed?: boolean;
@@ -1122,6 +1147,8 @@ export type HostCallCancelledEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "host_call_cancelled";
   /** When. */
   at: string;
@@ -1154,6 +1181,8 @@ export type HostCallEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "host_call";
   /** When. */
   at: string;
@@ -1263,6 +1292,8 @@ export type LogEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "log";
   /** When. */
   at: string;
@@ -1396,6 +1427,8 @@ export type MessageDeltaEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "message_delta";
   /** When. */
   at: string;
@@ -1410,6 +1443,8 @@ export type MessageEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "message";
   /** When. */
   at: string;
@@ -1457,6 +1492,8 @@ export type MiddlewareEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "middleware";
   /** When. */
   at: string;
@@ -1809,6 +1846,8 @@ export type ModelAttemptEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "model_attempt";
   /** When. */
   at: string;
@@ -2812,6 +2851,16 @@ export type RunEndData = {
     /** Of the output: reasoning, and what else the provider tells. */
     output_token_details?: Record<string, unknown>;
   };
+  /** Tokens of the run's delegations that have ended, all model calls of the subagents; there only when some were told of. */
+  subagent_usage?: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  };
   /** The last ai message of a run that succeeded, in canonical form. */
   message?: Record<string, unknown> | null;
   /** What the run asked the user, when it ended with a question: version, kind, request_id, question, and options or a form. */
@@ -2832,6 +2881,8 @@ export type RunEndEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "run_end";
   /** When. */
   at: string;
@@ -2845,6 +2896,13 @@ export type RunOp = {
   reason?: string | null;
   [yours: `x-${string}`]: unknown;
 } | {
+  op: "cancel_task";
+  /** The task call, as the events task_started and those after it name it. */
+  task_id: string;
+  /** Why, for the record. */
+  reason?: string | null;
+  [yours: `x-${string}`]: unknown;
+} | {
   op: "status";
   [yours: `x-${string}`]: unknown;
 } | {
@@ -2853,7 +2911,7 @@ export type RunOp = {
 
 /** Answer of fawn_run_submit. */
 export type RunOpAnswer = {
-  /** Whether the run was still going. */
+  /** Whether the run, or a delegation of this call, was still going. */
   cancelled: boolean;
 } | {
   run_id: string;
@@ -2912,6 +2970,8 @@ export type RunStartEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "run_start";
   /** When. */
   at: string;
@@ -2957,7 +3017,7 @@ export type RuntimeConfig = {
   subagents?: SubagentsConfig | null;
   /** How many subagents run at once. */
   subagent_runtime?: SubagentRuntimeConfig | null;
-  /** Shortens long threads. Not available in this version. */
+  /** Shortens long threads: a summary takes the place of their beginning. */
   summarization?: SummarizationConfig | null;
   /** Gives threads a title. */
   title?: TitleConfig | null;
@@ -3311,6 +3371,8 @@ export type StreamResetEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "stream_reset";
   /** When. */
   at: string;
@@ -3377,7 +3439,7 @@ export type SubagentsConfig = {
   token_budget?: TokenBudgetConfig | null;
   /** What is different for a subagent, by name. */
   agents?: Record<string, SubagentOverrideConfig>;
-  /** More subagents, by name. */
+  /** More subagents, by name; models are told of them in this order. */
   custom_agents?: Record<string, CustomSubagentConfig>;
   [yours: `x-${string}`]: unknown;
 };
@@ -3434,6 +3496,184 @@ export type SummarizationConfig = {
   /** Tools whose reading of a SKILL.md is remembered. Default `read_file`, `read`, `view`, `cat`. */
   skill_file_read_tool_names?: string[];
   [yours: `x-${string}`]: unknown;
+};
+
+/** A delegation was ended by the host, or with its run. */
+export type TaskCancelledData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** Why. */
+  error: string | null;
+  /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
+  usage: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  } | null;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+};
+
+/** A delegation was ended by the host, or with its run. */
+export type TaskCancelledEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_cancelled";
+  /** When. */
+  at: string;
+  data: TaskCancelledData;
+};
+
+/** A delegation ended with a result. */
+export type TaskCompletedData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** The whole result. */
+  result: string;
+  /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
+  usage: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  } | null;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+};
+
+/** A delegation ended with a result. */
+export type TaskCompletedEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_completed";
+  /** When. */
+  at: string;
+  data: TaskCompletedData;
+};
+
+/** A delegation failed, or there was no place for it. */
+export type TaskFailedData = TaskCancelledData;
+
+/** A delegation failed, or there was no place for it. */
+export type TaskFailedEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_failed";
+  /** When. */
+  at: string;
+  data: TaskFailedData;
+};
+
+/** A step of a subagent: a reply of its model, or the result of one of its tools. With the stream mode messages or custom. */
+export type TaskRunningData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** A message in canonical form, the layout of LangChain's model_dump. Each class has members of its own besides these. */
+  message: Message;
+  /** Which step it is, from 1. */
+  message_index: number;
+  /** Steps so far. */
+  total_messages: number;
+  /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
+  usage: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  } | null;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+};
+
+/** A step of a subagent: a reply of its model, or the result of one of its tools. With the stream mode messages or custom. */
+export type TaskRunningEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_running";
+  /** When. */
+  at: string;
+  data: TaskRunningData;
+};
+
+/** A delegation begins: a subagent is to do a piece of work. It may wait for a place first. */
+export type TaskStartedData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** Name of the subagent. */
+  subagent_type: string;
+  /** What the agent calls the work; may be empty. */
+  description: string;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+};
+
+/** A delegation begins: a subagent is to do a piece of work. It may wait for a place first. */
+export type TaskStartedEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_started";
+  /** When. */
+  at: string;
+  data: TaskStartedData;
+};
+
+/** The time of a delegation was over. */
+export type TaskTimedOutData = TaskCancelledData;
+
+/** The time of a delegation was over. */
+export type TaskTimedOutEvent = {
+  /** Strictly increasing within a run; a hole is told by a gap event. */
+  seq: number;
+  /** Absent in events of no run. */
+  run_id?: string;
+  /** Absent in events of no run. */
+  thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
+  type: "task_timed_out";
+  /** When. */
+  at: string;
+  data: TaskTimedOutData;
 };
 
 /** Deterministic mode: clock, ids and order of events are fixed by the input alone. */
@@ -3570,7 +3810,7 @@ export type ThreadValues = {
 export type TitleConfig = {
   /** Whether it does. Default true. */
   enabled?: boolean | null;
-  /** Most words, 1 to 20. Default 6. */
+  /** How many words the model of titles is told to keep to, 1 to 20; what it says is cut by `max_chars` alone. Default 6. */
   max_words?: number;
   /** Most characters, 10 to 200. Default 60. */
   max_chars?: number;
@@ -3711,6 +3951,8 @@ export type UpdateEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "update";
   /** When. */
   at: string;
@@ -3766,6 +4008,8 @@ export type UsageEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "usage";
   /** When. */
   at: string;
@@ -3786,6 +4030,8 @@ export type ValuesEvent = {
   run_id?: string;
   /** Absent in events of no run. */
   thread_id?: string;
+  /** In events that a subagent causes, such as host calls of its tools: the task call that it answers. Absent in those of the run itself. */
+  task_id?: string;
   type: "values";
   /** When. */
   at: string;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::adapters::host_tool::DEFAULT_DEADLINE;
-use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::host_answer::model_reply;
 use crate::ports::model::{
     DeltaSink, ModelDelta, ModelError, ModelProvider, ModelReply, ModelRequest, Purpose, ToolChoice,
@@ -67,6 +67,7 @@ impl ModelProvider for HostModel {
                 work(request),
                 self.place
             ),
+            also: AnswerCheck::default(),
         });
         let mut handle = match opened {
             Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
@@ -75,6 +76,10 @@ impl ModelProvider for HostModel {
         loop {
             let said = match handle.next().await {
                 Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
+                // The question has the same key when it is put again, so that asking again does nothing twice.
+                Err(error) if error.code == ErrorCode::DeadlineExceeded => {
+                    return Err(error.retryable().into());
+                }
                 said => said?,
             };
             match said {

@@ -1,3 +1,5 @@
+//! What a subagent is made of: its tools, skills, model and prompt, from what its agent has.
+
 use std::time::Duration;
 
 use serde_json::json;
@@ -9,6 +11,7 @@ use crate::protocol::app_config::TokenBudgetConfig;
 use crate::protocol::decode::from_value;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::trust::OperatorText;
+use crate::protocol::warning::Warning;
 use crate::skills::Category;
 use crate::skills::parse::parse;
 use crate::tools::testing::{host, mcp};
@@ -331,6 +334,20 @@ fn sub_17_what_a_child_is_told_of_and_may_activate_is_the_same_scope() {
             "without a skill no folder is looked into: {chain:?}"
         );
     }
+}
+
+#[test]
+fn sub_17_a_skill_that_there_is_not_is_a_warning() {
+    let agent = Agent::new(json!({}), Vec::new());
+    let slip = SubagentDefinition {
+        skills: Some(named(&["beta", "alhpa"])),
+        ..definition()
+    };
+    let child = agent.child(&slip);
+    let warnings: Vec<_> = child.warnings.iter().collect();
+    assert_eq!(warnings.len(), 1);
+    assert_eq!(warnings[0].0, Warning::SkillUnknown);
+    assert!(warnings[0].1.contains("\"reviewer\""), "{warnings:?}");
 }
 
 #[test]

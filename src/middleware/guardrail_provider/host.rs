@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::middleware::reply::members;
 use crate::ports::BoxFuture;
 use crate::ports::guardrail::{GuardrailProvider, GuardrailQuestion};
-use crate::ports::host::{HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::protocol::app_config::HostGuardrailConfig;
 use crate::protocol::decode::from_value;
 use crate::protocol::error::{Error, ErrorCode};
@@ -42,6 +42,7 @@ impl AskHost {
                 "{}/{}/{}/guardrail",
                 run.thread_id, invocation.message_id, invocation.call_id
             ),
+            also: AnswerCheck::default(),
         })?;
         loop {
             match handle.next().await? {

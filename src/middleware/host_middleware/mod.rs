@@ -13,14 +13,14 @@
 mod question;
 pub mod verdict;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use question::Question;
 pub use verdict::check_verdict;
-use verdict::{Change, Verdict, decode};
+use verdict::{Change, Verdict, check_without_tools, decode};
 
 use super::message_marks::first_chars;
 use super::reply::{append_text, quoted_name, with_calls};
@@ -31,7 +31,7 @@ use super::{
     NextTool, Work,
 };
 use crate::ports::BoxFuture;
-use crate::ports::host::{HostCall, HostReply, RunContext, RunFacts, until_cancelled};
+use crate::ports::host::{AnswerCheck, HostCall, HostReply, RunContext, RunFacts, until_cancelled};
 use crate::ports::model::{ModelError, ModelReply, ModelRequest, ToolChoice};
 use crate::ports::signals::{Halt, RunSignals};
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
@@ -44,6 +44,7 @@ use crate::protocol::warning::Warning;
 use crate::state::View;
 use crate::state::channels::{CHANNELS, Channel};
 use crate::state::update::StateUpdate;
+use crate::tools::arguments::KnownTools;
 
 /// Most characters of a reason that a model is told.
 const MAX_REASON_CHARS: usize = 500;
@@ -57,6 +58,10 @@ pub struct HostMiddleware {
     name: Arc<str>,
     config: HostMiddlewareConfig,
     reads: Vec<Channel>,
+    /// The tools of the agent.
+    tools: OnceLock<Arc<KnownTools>>,
+    /// Names of others that may be spoken of.
+    others: OnceLock<Arc<[String]>>,
 }
 
 impl HostMiddleware {
@@ -93,6 +98,8 @@ impl HostMiddleware {
             name: name.into(),
             config,
             reads,
+            tools: OnceLock::new(),
+            others: OnceLock::new(),
         })
     }
 
@@ -114,11 +121,43 @@ impl HostMiddleware {
         let run = &request.run;
         let count = request.messages.len();
         let first = count.saturating_sub(self.config.messages());
-        self.question(Point::ModelCall, &run.facts)
+        let call = self
+            .question(Point::ModelCall, &run.facts)
             .messages(count, request.messages.iter().skip(first))
             .request(request)
             .channels(&self.reads, |channel| request.reads.get(channel))
-            .about_turn(count)
+            .about_turn(count);
+        HostCall {
+            also: self.check_names(),
+            ..call
+        }
+    }
+
+    /// Checks that a change of a request leaves out tools that there are.
+    fn check_names(&self) -> AnswerCheck {
+        let Some(tools) = self.tools.get().cloned() else {
+            return AnswerCheck::default();
+        };
+        let others = self.others.get().cloned().unwrap_or_default();
+        AnswerCheck::new(move |answer| {
+            let known = || tools.names().chain(others.iter().map(String::as_str));
+            check_without_tools(answer, &known)
+        })
+    }
+
+    /// Checks that other arguments for the call of a tool fit the tool's schema: the model did not write them, so it must not
+    /// be told that it had made a mistake.
+    fn check_args(&self, tool: &str) -> AnswerCheck {
+        let Some(tools) = self.tools.get().cloned() else {
+            return AnswerCheck::default();
+        };
+        let tool = tool.to_owned();
+        AnswerCheck::new(move |answer| match answer.get("args") {
+            Some(Value::Object(args)) => tools
+                .check(&tool, args)
+                .map_err(|error| error.below("/args")),
+            _ => Ok(()),
+        })
     }
 
     fn call_question(&self, invocation: &ToolInvocation, result: Option<&ToolOutcome>) -> HostCall {
@@ -131,11 +170,14 @@ impl HostMiddleware {
             .question(point, &run.facts)
             .call(invocation)
             .channels(&self.reads, |channel| invocation.reads.get(channel));
-        let question = match result {
-            None => question,
-            Some(outcome) => question.result(outcome),
+        let (question, also) = match result {
+            None => (question, self.check_args(&invocation.name)),
+            Some(outcome) => (question.result(outcome), AnswerCheck::default()),
         };
-        question.about_call(&invocation.message_id, invocation.call_id.clone())
+        HostCall {
+            also,
+            ..question.about_call(&invocation.message_id, invocation.call_id.clone())
+        }
     }
 
     /// What counts when there is no verdict; an error is why the run ends.
@@ -295,12 +337,13 @@ impl HostMiddleware {
                     return denied(&invocation.name, &reason);
                 }
                 Verdict::End(message) => {
+                    let said = self.reply("end", message.unwrap_or_else(|| ENDED.to_owned()));
+                    let tool = quoted_name(&invocation.name);
+                    let what = format!("the call of {tool} was not made");
                     return ToolOutcome::Answer(ToolAnswer {
-                        content: message.unwrap_or_else(|| ENDED.to_owned()).into(),
-                        status: ToolStatus::Error,
-                        additional_kwargs: Map::from_iter([(TOOL_META.to_owned(), of_denial())]),
                         end_run: true,
-                        ..ToolAnswer::default()
+                        last_words: Some(Box::new(said)),
+                        ..refusal(&what, "the run was ended here")
                     });
                 }
                 Verdict::Continue | Verdict::Change(_) | Verdict::Pause(_) => {}
@@ -406,6 +449,15 @@ impl Middleware for HostMiddleware {
 
     fn extension(&self) -> Option<&'static str> {
         Some("host")
+    }
+
+    fn bound(&self, tools: &Arc<KnownTools>) {
+        let _ = self.tools.set(tools.clone());
+    }
+
+    fn heard_of(&self, names: &[&str]) {
+        let names = names.iter().map(|name| (*name).to_owned());
+        let _ = self.others.set(names.collect());
     }
 
     fn hook(&self, hook: Hook, context: &HookContext<'_>) -> Result<HookOutput, Error> {
@@ -561,28 +613,34 @@ async fn decided(
 /// The result of a call that the host did not allow.
 fn denied(tool: &str, reason: &str) -> ToolOutcome {
     let tool = quoted_name(tool);
-    refusal(&format!("the call of {tool} was not allowed"), reason)
+    ToolOutcome::Answer(refusal(
+        &format!("the call of {tool} was not allowed"),
+        reason,
+    ))
 }
 
 /// The result of a call whose result the host withheld; nothing of it is left.
 fn withheld(tool: &str, reason: &str) -> ToolOutcome {
     let tool = quoted_name(tool);
-    refusal(&format!("{tool} ran, but its result is withheld"), reason)
+    ToolOutcome::Answer(refusal(
+        &format!("{tool} ran, but its result is withheld"),
+        reason,
+    ))
 }
 
 /// A result that is an error of the host's making (`deerflow_tool_meta` says so): nothing was wrong with the tool.
-fn refusal(what: &str, reason: &str) -> ToolOutcome {
+fn refusal(what: &str, reason: &str) -> ToolAnswer {
     let reason = first_chars(reason.trim(), MAX_REASON_CHARS);
     let stop = match reason.ends_with(['.', '!', '?']) {
         true => "",
         false => ".",
     };
-    ToolOutcome::Answer(ToolAnswer {
+    ToolAnswer {
         content: format!("{ERROR_PREFIX} {what}: {reason}{stop}").into(),
         status: ToolStatus::Error,
         additional_kwargs: Map::from_iter([(TOOL_META.to_owned(), of_denial())]),
         ..ToolAnswer::default()
-    })
+    }
 }
 
 /// Why a run is interrupted, in words.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::ports::host::{HostCall, HostCallKind, RunFacts};
+use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, RunFacts};
 use crate::ports::model::ModelRequest;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
 use crate::protocol::canonical_json::text_hash;
@@ -197,6 +197,7 @@ impl<'a> Question<'a> {
             tool_call_id,
             deadline: self.timeout,
             idempotency_key,
+            also: AnswerCheck::default(),
         }
     }
 }

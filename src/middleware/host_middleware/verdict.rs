@@ -6,16 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::middleware::Jump;
-use crate::ports::host_answer::{content, model_reply, tool_answer};
+use crate::ports::host_answer::{content, model_reply, tool_answer, without_system_text};
 use crate::ports::model::ModelReply;
 use crate::ports::tool::ToolAnswer;
 use crate::protocol::decode::{from_value, hint, tagged, wrong_type};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::host_middleware::Point;
 use crate::protocol::json::pointer_token;
-use crate::protocol::message::{Kind, Message};
 use crate::state::channels::Channel;
-use crate::state::coerce;
 use crate::state::update::{StateUpdate, Write};
 
 /// What a host says.
@@ -69,6 +67,33 @@ const NAMES: &[&str] = &["continue", "change", "deny", "end", "pause"];
 /// Those of [`decode`].
 pub fn check_verdict(point: Point, value: &Value) -> Result<(), Error> {
     decode(point, value.clone()).map(|_| ())
+}
+
+/// Checks that a change of a request leaves out no tool that there is not: a name that hides nothing is mostly a slip, and what
+/// it was to hide would be told.
+///
+/// # Errors
+/// `UnknownVariant` at the name.
+pub fn check_without_tools<'a, I: Iterator<Item = &'a str>>(
+    verdict: &Value,
+    known: &dyn Fn() -> I,
+) -> Result<(), Error> {
+    let names = verdict.get("without_tools").and_then(Value::as_array);
+    for (place, name) in names.into_iter().flatten().enumerate() {
+        let Some(name) = name.as_str() else { continue };
+        if known().any(|known| known == name) {
+            continue;
+        }
+        let mut known: Vec<&str> = known().collect();
+        known.sort_unstable();
+        let shown: String = name.chars().take(80).collect();
+        return Err(Error::at(
+            ErrorCode::UnknownVariant,
+            format!("/without_tools/{place}"),
+            format!("the agent has no tool {shown:?}{}", hint(name, &known)),
+        ));
+    }
+    Ok(())
 }
 
 /// Reads a verdict: `{"verdict": …}` and what belongs to it.
@@ -250,27 +275,6 @@ fn decode_update(value: Value) -> Result<StateUpdate, Error> {
     Ok(update)
 }
 
-/// The messages of a write that the host made.
-fn without_system_text(write: &Write) -> Result<Vec<Message>, Error> {
-    let value = match write {
-        Write::Value(value) | Write::Overwrite(value) => value,
-        Write::Messages(messages) => return Ok(messages.clone()),
-    };
-    let messages = coerce::write(value)?;
-    match messages.iter().position(|m| m.kind() == Kind::System) {
-        None => Ok(messages),
-        Some(place) => Err(Error::at(
-            ErrorCode::OutOfRange,
-            match value {
-                Value::Array(_) => format!("/{place}"),
-                _ => String::new(),
-            },
-            "a middleware of the host writes no system messages: what it says in the middle of a run is no operator text; \
-             write a human message",
-        )),
-    }
-}
-
 fn request_change(value: Value) -> Result<Change, Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -342,12 +346,6 @@ fn call_change(value: Value) -> Result<Change, Error> {
         (Some(args), None) => Ok(Change::Args(args)),
         (None, Some(result)) => {
             let answer = tool_answer(result).map_err(|error| error.below("/result"))?;
-            for (channel, write) in answer.update.iter().flat_map(|update| &update.writes) {
-                if *channel == Channel::Messages {
-                    without_system_text(write)
-                        .map_err(|error| error.below("/result/update/messages"))?;
-                }
-            }
             Ok(Change::Result(Box::new(answer)))
         }
     }

@@ -24,7 +24,7 @@ use super::{
     Effect, Hook, HookContext, HookOutput, Hooks, Middleware, OtherModel, Question, RunFacts,
 };
 use crate::ports::model::{ModelError, ModelReply};
-use crate::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig};
+use crate::protocol::app_config::{ContextSize, ContextSizeKind, SummarizationConfig, Triggers};
 use crate::protocol::canonical_json::text_hash;
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::message::{Fields, Kind, Message, REMOVE_ALL_MESSAGES, content_text};
@@ -122,7 +122,11 @@ impl Summarization {
         let triggers = config.trigger.iter().enumerate();
         let triggers = triggers
             .map(|(place, size)| {
-                let end = resolve(*size, limit, &format!("trigger/{place}"))?;
+                let end = resolve(
+                    *size,
+                    limit,
+                    &format!("trigger{}", config.trigger.path(place)),
+                )?;
                 Ok(match end {
                     KeepEnd::Messages(count) => Trigger::Messages(count),
                     KeepEnd::Tokens(tokens) => Trigger::Tokens(tokens),
@@ -161,7 +165,7 @@ impl Summarization {
             return Err(Error::at(ErrorCode::Unsupported, "/model_name", text));
         }
         if config.enabled == Some(false) {
-            config.trigger.clear();
+            config.trigger = Triggers::default();
         }
         Summarization::new(config, SummaryModels::default(), Vec::new())
     }

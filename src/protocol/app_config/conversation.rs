@@ -18,9 +18,7 @@ pub struct SummarizationConfig {
     /// Model that writes the summary. Default: the run's.
     pub model_name: Option<String>,
     /// When: one size or a list of them, of which one is enough. Default: never.
-    #[serde(deserialize_with = "one_or_many")]
-    #[schemars(schema_with = "one_or_many_schema")]
-    pub trigger: Vec<ContextSize>,
+    pub trigger: Triggers,
     /// How much stays as it is. Default: 20 messages.
     pub keep: ContextSize,
     /// Most tokens that the summary is made from; null for all. Default 4000.
@@ -60,7 +58,7 @@ impl Default for SummarizationConfig {
         SummarizationConfig {
             enabled: None,
             model_name: None,
-            trigger: Vec::new(),
+            trigger: Triggers::default(),
             keep: ContextSize {
                 kind: ContextSizeKind::Messages,
                 value: 20.0,
@@ -85,7 +83,8 @@ impl SummarizationConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         for (place, size) in self.trigger.iter().enumerate() {
             let checked = size.validate();
-            checked.map_err(|error| error.below(&format!("/trigger/{place}")))?;
+            checked
+                .map_err(|error| error.below(&format!("/trigger{}", self.trigger.path(place))))?;
         }
         self.keep.validate().map_err(|error| error.below("/keep"))?;
         match self.trim_tokens_to_summarize {
@@ -112,20 +111,69 @@ impl ContextSize {
     }
 }
 
-fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContextSize>, D::Error> {
-    let sizes = match Value::deserialize(deserializer)? {
-        Value::Null => Ok(Vec::new()),
-        value @ Value::Array(_) => from_value(value),
-        value => from_value(value).map(|size| vec![size]),
-    };
-    sizes.map_err(|error| carry(&error))
+/// The sizes at which a thread is shortened, and whether they were given as a list.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Triggers {
+    sizes: Vec<ContextSize>,
+    is_single: bool,
 }
 
-fn one_or_many_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let size = generator.subschema_for::<ContextSize>();
-    schemars::json_schema!({
-        "anyOf": [{"type": "null"}, size.clone(), {"type": "array", "items": size}],
-    })
+impl Triggers {
+    /// Where the size at `place` stands, below the member.
+    pub fn path(&self, place: usize) -> String {
+        match self.is_single {
+            true => String::new(),
+            false => format!("/{place}"),
+        }
+    }
+}
+
+impl std::ops::Deref for Triggers {
+    type Target = [ContextSize];
+
+    fn deref(&self) -> &[ContextSize] {
+        &self.sizes
+    }
+}
+
+impl From<Vec<ContextSize>> for Triggers {
+    fn from(sizes: Vec<ContextSize>) -> Self {
+        Triggers {
+            sizes,
+            is_single: false,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Triggers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let triggers = match Value::deserialize(deserializer)? {
+            Value::Null => Ok(Triggers::default()),
+            value @ Value::Array(_) => from_value::<Vec<ContextSize>>(value).map(Triggers::from),
+            value => from_value(value).map(|size| Triggers {
+                sizes: vec![size],
+                is_single: true,
+            }),
+        };
+        triggers.map_err(|error| carry(&error))
+    }
+}
+
+impl JsonSchema for Triggers {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Triggers".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let size = generator.subschema_for::<ContextSize>();
+        schemars::json_schema!({
+            "anyOf": [{"type": "null"}, size.clone(), {"type": "array", "items": size}],
+        })
+    }
 }
 
 /// Gives threads a title (MW-TTL).
@@ -134,7 +182,7 @@ fn one_or_many_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Sc
 pub struct TitleConfig {
     /// Whether it does. Default true.
     pub enabled: Option<bool>,
-    /// Most words, 1 to 20. Default 6.
+    /// How many words the model of titles is told to keep to, 1 to 20; what it says is cut by `max_chars` alone. Default 6.
     #[schemars(range(min = 1, max = 20))]
     pub max_words: u64,
     /// Most characters, 10 to 200. Default 60.

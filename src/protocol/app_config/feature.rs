@@ -21,6 +21,11 @@ pub trait Feature: Default + PartialEq {
     fn is_enabled(&self) -> bool {
         self.switch().unwrap_or(Self::ON_BY_DEFAULT)
     }
+
+    /// Whether it has settings and is off only because nobody said `enabled`, which is mostly an oversight.
+    fn is_forgotten(&self) -> bool {
+        !Self::ON_BY_DEFAULT && self.switch().is_none() && *self != Self::default()
+    }
 }
 
 /// A member that DeerFlow has and this version does not. Only null is taken.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::feature::{Feature, OpaqueSettings, not_blank, within};
 use crate::protocol::config::MAX_DEADLINE_MS;
-use crate::protocol::decode::{carry, from_value};
+use crate::protocol::decode::{carry, from_value, hint};
 use crate::protocol::error::{Error, ErrorCode};
 
 /// How DeerFlow names its lists.
@@ -20,7 +20,8 @@ const HOST: &str = "host";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardrailsConfig {
-    /// Whether anybody is asked. Default false.
+    /// Whether anybody is asked. Default false, whatever else stands here; a section with settings and without this is a warning
+    /// (`section_off`) of each assembly.
     pub enabled: Option<bool>,
     /// Whether a call is denied when they cannot answer. Default true.
     pub fail_closed: bool,
@@ -56,10 +57,17 @@ impl GuardrailsConfig {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         match &self.provider {
             Some(GuardrailProviderConfig::Class(class)) if self.is_enabled() => {
+                let name: String = class.class.chars().take(120).collect();
+                let is_class = name.contains(['.', ':']);
+                let (what, near) = match is_class {
+                    true => (format!("{name:?} is a Python class"), String::new()),
+                    false => {
+                        let near = hint(&name, &[ALLOWLIST, HOST]);
+                        (format!("there is no guardrail {name:?}"), near)
+                    }
+                };
                 let text = format!(
-                    "{:?} is a Python class; here there are {ALLOWLIST:?} ({ALLOWLIST_CLASS:?}) and {HOST:?}, \
-                     which asks the host by a host call",
-                    class.class
+                    "{what}; here there are {ALLOWLIST:?} ({ALLOWLIST_CLASS:?}) and {HOST:?}, which asks the host by a host call{near}"
                 );
                 Err(Error::at(ErrorCode::Unsupported, "/provider/use", text))
             }

@@ -24,7 +24,8 @@ pub use access::{
     RoleConfig,
 };
 pub use conversation::{
-    ContextSize, ContextSizeKind, PdfConverter, SummarizationConfig, TitleConfig, UploadsConfig,
+    ContextSize, ContextSizeKind, PdfConverter, SummarizationConfig, TitleConfig, Triggers,
+    UploadsConfig,
 };
 pub use feature::{Feature, OpaqueSettings, Unavailable};
 pub use guardrails::{
@@ -53,6 +54,7 @@ use super::config::MAX_RECURSION_LIMIT;
 use super::decode::{carry, from_value, unknown_member, wrong_type};
 use super::environment::{self, References};
 use super::error::{Error, ErrorCode};
+use super::host_tool::HostToolConfig;
 use super::json::pointer_token;
 use super::named_model::NamedModel;
 
@@ -136,7 +138,7 @@ sections! {
     subagents: SubagentsConfig,
     /// How many subagents run at once.
     subagent_runtime: SubagentRuntimeConfig,
-    /// Shortens long threads. Not available in this version.
+    /// Shortens long threads: a summary takes the place of their beginning.
     summarization: SummarizationConfig,
     /// Gives threads a title.
     title: TitleConfig,
@@ -314,6 +316,39 @@ impl AppConfig {
             }
             None => Ok(()),
         }
+    }
+
+    /// The tools of the section `tools` that the host runs, each with its place there.
+    pub fn host_tools(&self) -> Vec<(usize, &HostToolConfig)> {
+        let tools = self.tools.iter().enumerate();
+        let of_host = tools.filter_map(|(place, tool)| match tool {
+            ConfiguredTool::Host(config) => Some((place, config)),
+            ConfiguredTool::Class(_) => None,
+        });
+        of_host.collect()
+    }
+
+    /// Sections with settings that nothing switches on.
+    pub fn forgotten_sections(&self) -> Vec<&'static str> {
+        let sections = [
+            ("summarization", self.summarization.is_forgotten()),
+            ("title", self.title.is_forgotten()),
+            ("tool_output", self.tool_output.is_forgotten()),
+            ("tool_progress", self.tool_progress.is_forgotten()),
+            ("read_before_write", self.read_before_write.is_forgotten()),
+            ("guardrails", self.guardrails.is_forgotten()),
+            ("token_usage", self.token_usage.is_forgotten()),
+            ("token_budget", self.token_budget.is_forgotten()),
+            ("loop_detection", self.loop_detection.is_forgotten()),
+            (
+                "safety_finish_reason",
+                self.safety_finish_reason.is_forgotten(),
+            ),
+        ];
+        let forgotten = sections
+            .into_iter()
+            .filter(|(_, is_forgotten)| *is_forgotten);
+        forgotten.map(|(name, _)| name).collect()
     }
 
     /// The model of this name.

@@ -340,7 +340,7 @@ fn run_op() -> Value {
                 "additionalProperties": false,
             },
             {
-                "description": "Answers an approval. Not available in this version.",
+                "description": "Not supported: a run that a verdict \"pause\" or a cancel interrupted is over, and a run without an input on its thread goes on with what it left.",
                 "properties": {"op": {"const": "resume"}},
             },
         ],
@@ -354,7 +354,7 @@ fn call_answer() -> Value {
         "maxProperties": 1,
         "properties": {
             "ok": {
-                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
+                "description": "The answer. A tool: its content (text, content blocks, or any JSON), or an object with content and, if wanted, artifact (for the host, not the model), additional_kwargs (facts that are kept with the message), update (channel writes; no system messages) and end_run. A model: text, or an object with content, tool_calls [{name, args, id}], usage, reasoning, response_metadata. A guardrail: an object with allow (schema guardrail_answer). A middleware: a verdict (schema middleware_verdict). A sandbox: {sandbox_id} for acquire, {text} for read_file or null when there is no such file, null for release and write_file. A memory: null.",
             },
             "error": {
                 "description": "It could not be done; the text is for the model. From a guardrail or a middleware it counts as no answer.",

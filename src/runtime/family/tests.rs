@@ -1,3 +1,5 @@
+//! A family from assembly to child: composed late, once, and from what its agent has.
+
 use serde_json::Value;
 
 use super::*;
@@ -216,4 +218,29 @@ fn a_child_whose_model_the_host_answers_makes_its_agent_need_a_queue() {
     assert!(!asks(custom(json!({})), SubagentScope::All));
     let over = json!({"agents": {"general-purpose": {"model": "quick"}}});
     assert!(asks(over, general()));
+}
+
+#[test]
+fn zz_measure() {
+    let runtime = runtime(custom(json!({})));
+    for enabled in [false, true, false, true] {
+        let request = json!({"factory": "lead_graph", "configurable": {"model_name": "quick", "subagent_enabled": enabled}}).to_string();
+        let start = std::time::Instant::now();
+        for _ in 0..2000 {
+            runtime.new_assembly(&request).expect("an assembly");
+        }
+        println!(
+            "assembly, subagents {enabled}: {:?}",
+            start.elapsed() / 2000
+        );
+    }
+    let family = family(&runtime, SubagentScope::All).expect("a family");
+    let start = std::time::Instant::now();
+    family.child("own").expect("a child");
+    println!("first child {:?}", start.elapsed());
+    let start = std::time::Instant::now();
+    for _ in 0..100_000 {
+        std::hint::black_box(family.child("own").expect("a child"));
+    }
+    println!("next {:?}", start.elapsed() / 100_000);
 }

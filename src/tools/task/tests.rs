@@ -1,3 +1,5 @@
+//! The `task` tool by itself, with a delegate that only takes notes.
+
 use std::sync::Mutex;
 
 use serde_json::json;

@@ -1,12 +1,13 @@
 // Which configurations the types take and which they refuse; what they refuse, the library refuses too. Compiled, not run.
 import { Runtime } from 'fawn';
-import type { AgentConfig, AssemblyConfig, HostRuntimeConfig, Memory, Sandbox, Tool } from 'fawn';
+import type { AgentConfig, AssemblyConfig, HostRuntimeConfig, Memory, Sandbox, Subagents, Tool } from 'fawn';
 
 const execute = async (): Promise<string> => 'y';
 const tool: Tool = { name: 'x', execute };
 const names: string[] = ['orders', 'refund'];
 declare const asks: boolean;
 declare const payload: AssemblyConfig;
+declare const subagents: Subagents;
 
 // Lead agents: everything but a model.
 const lead: AgentConfig[] = [
@@ -21,6 +22,8 @@ const lead: AgentConfig[] = [
   { factory: 'lead', app_config: null, recursion_limit: 5, assistant_id: null, 'x-mine': () => 1 },
   { factory: 'lead', extra_middleware: ['title', { name: 'm', after: 'title', host: { hooks: ['before_agent'] }, execute: () => ({ verdict: 'continue' }) }] },
   { factory: asks ? 'lead' : 'lead_graph', tools: [] },
+  { factory: 'lead', subagent_runtime: subagents, app_config: { subagent_runtime: { max_running: 5 } } },
+  { factory: 'lead_graph', subagent_runtime: subagents.toJSON() },
 ];
 
 // Agents that a host composes itself.
@@ -31,6 +34,8 @@ const composed: AgentConfig[] = [
   { factory: 'direct', model: 'm', features: { loop_detection: false, token_budget: { max_tokens: 5 } }, name: 'clerk' },
   { factory: 'direct', model: { provider: 'host', execute }, extra_middleware: [{ name: 'title', before: 'todo', max_words: 5 }] },
   { model: { provider: 'openai', model: 'm', fallbacks: ['n', { provider: 'host', execute }] }, 'x-mine': 1 },
+  { factory: 'direct', model: 'm', features: { subagent: true }, subagent_runtime: subagents },
+  { factory: 'direct', model: 'm', features: { subagent: true }, subagent_runtime: null },
   payload,
 ];
 
@@ -55,6 +60,10 @@ const wrong: AgentConfig[] = [
   { model: 'm', features: {} },
   // @ts-expect-error options are of lead agents
   { factory: 'direct', model: 'm', configurable: {} },
+  // @ts-expect-error the plain factory has no subagents
+  { model: 'm', subagent_runtime: subagents },
+  // @ts-expect-error a subagents object, not its configuration
+  { factory: 'lead', subagent_runtime: { max_running: 5 } },
   // @ts-expect-error there is no such factory
   { factory: 'leader' },
   // @ts-expect-error a member of the application's configuration is misspelt
@@ -69,7 +78,10 @@ const configs: HostRuntimeConfig[] = [
   {},
   { models: [{ name: 'main', provider: 'host', execute }], tools: [tool, { name: 'web', use: 'somewhere:web' }], workers: 0, 'x-mine': 1 },
   { models: [{ name: 'main', use: 'langchain_openai:ChatOpenAI', model: 'gpt-5', fallbacks: [{ provider: 'host', execute }] }] },
+  { subagent_runtime: { max_running: 5, admission_policy: 'reject' } },
   { sandbox: { use: 'host' }, memory: { manager_class: 'host' }, models: null, tools: null },
+  // @ts-expect-error a section, not a subagents object
+  { subagent_runtime: subagents },
   // @ts-expect-error an unknown member
   { tool: [] },
 ];

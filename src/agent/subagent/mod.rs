@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::assembly::Assembly;
 use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
-use super::lead::mounts;
+use super::lead::{mounts, warn_of_unknown_skills};
 use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
@@ -128,7 +128,7 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
     let late = deferred_skills.then(|| describe_skill::build(enabled.clone()));
 
     let without = without(definition);
-    let (list, warnings) = available_tools(ToolListInputs {
+    let (list, mut warnings) = available_tools(ToolListInputs {
         configured: inputs.tools.configured,
         groups: inputs.tools.groups,
         host_bash: app.sandbox.allow_host_bash,
@@ -150,6 +150,10 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
         access: inputs.access,
         deferral: inputs.tools.is_lead && app.tool_search.enabled,
     })?;
+    if let (Some(skills), Some(listed)) = (&skills, &definition.skills) {
+        let whom = format!("the subagent {:?}", definition.name);
+        warn_of_unknown_skills(&whom, listed, skills.catalog, &mut warnings);
+    }
     let deferred: Arc<[String]> = match &list.deferred {
         Some(deferred) => deferred.names.clone(),
         None => Arc::new([]),

@@ -98,6 +98,9 @@ pub struct ParentSkills {
     pub allowed: Option<Vec<String>>,
 }
 
+/// Who runs the subagents of an assembly, and whether any of them asks the host.
+pub(super) type ReadyDelegate = (Arc<dyn Delegate>, bool);
+
 /// The subagents of one assembly.
 pub struct Family {
     runtime: Runtime,
@@ -278,12 +281,12 @@ impl Family {
         })
     }
 
-    /// Those warnings that the agent has not been told of itself.
+    /// Those warnings that the agent has not been told of itself. Tools whose names were taken are its own, all of them.
     fn news(&self, warnings: Warnings) -> Warnings {
         let mut news = Warnings::new();
         for (warning, message) in warnings.iter() {
-            let told = &self.parent.told;
-            if !told.iter().any(|known| known == (warning, message)) {
+            let mut told = self.parent.told.iter();
+            if warning != Warning::ToolDuplicate && !told.any(|known| known == (warning, message)) {
                 news.add(warning, message);
             }
         }
@@ -355,7 +358,7 @@ impl Runtime {
         family: Family,
         subagents: Option<&Subagents>,
         warnings: &mut Warnings,
-    ) -> (Arc<dyn Delegate>, bool) {
+    ) -> ReadyDelegate {
         let asks_host = family.asks_host();
         if subagents.is_none() {
             share_process_capacity(&family.parent.app.subagent_runtime, warnings);
