@@ -68,7 +68,7 @@ impl Delegations {
         }
     }
 
-    async fn run(&self, delegation: Delegation) -> DelegationEnd {
+    async fn run(&self, delegation: Box<Delegation>) -> DelegationEnd {
         let run = delegation.run.clone();
         let parent = lock(&self.runtime.0.runs).get(&run.run_id).cloned();
         let events = parent
@@ -101,7 +101,7 @@ impl Delegations {
         &self,
         execution: &Execution,
         child: &Arc<Child>,
-        delegation: Delegation,
+        delegation: Box<Delegation>,
     ) -> DelegationEnd {
         let capacity = match &self.capacity {
             Some(capacity) => capacity.clone(),
@@ -127,7 +127,7 @@ impl Delegations {
         &self,
         execution: &Execution,
         child: &Arc<Child>,
-        delegation: Delegation,
+        delegation: Box<Delegation>,
     ) -> DelegationEnd {
         let inner = &self.runtime.0;
         let facts = &delegation.run.facts;
@@ -182,7 +182,8 @@ impl Delegate for Delegations {
     }
 
     fn delegate(&self, delegation: Delegation) -> BoxFuture<'_, DelegationEnd> {
-        Box::pin(self.run(delegation))
+        // By reference from here on: each of the futures inside would keep a copy for as long as it lasts.
+        Box::pin(self.run(Box::new(delegation)))
     }
 }
 

@@ -232,7 +232,8 @@ impl Middleware for ToolOutputBudget {
             let call = Call::of(&invocation);
             let mut outcome = next.run(invocation).await;
             match &mut outcome {
-                ToolOutcome::Answer(answer) => self.budget(&call, answer).await,
+                // On its own: while a tool works, this is not begun and takes no room.
+                ToolOutcome::Answer(answer) => Box::pin(self.budget(&call, answer)).await,
                 ToolOutcome::Failed(reason) => {
                     if let Some(short) = self.limits.cut_failure(reason, FAILURE_PREFIX) {
                         *reason = short;
