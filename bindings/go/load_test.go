@@ -75,8 +75,9 @@ func TestAThousandRunsAtOnce(t *testing.T) {
 		if threads.Load() > runs/4 {
 			t.Errorf("%d OS threads", threads.Load())
 		}
-		// The C allocator has an arena for each of those, so what is resident goes up and down.
-		if heapAfter > heapBefore+1<<10 || residentAfter > residentBefore+64<<10 {
+		// The C allocator has an arena for each of those, so what is resident goes up and down. Under the race detector most of it is
+		// the detector's, which remembers more with each goroutine.
+		if heapAfter > heapBefore+1<<10 || !underRace && residentAfter > residentBefore+64<<10 {
 			t.Errorf("memory grows")
 		}
 	})

@@ -1,0 +1,6 @@
+//go:build !race
+
+package fawn_test
+
+// underRace says that the race detector watches.
+const underRace = false
