@@ -481,6 +481,10 @@ mod tests {
                 (budget(5000), budget(7000))
             );
         }
+        // One that is given is on; whoever wants none says so.
+        let is_on = |given: Value| with(given, none(), false).0.enabled;
+        assert_eq!(is_on(json!({"max_tokens": 5000})), Some(true));
+        assert_eq!(is_on(json!({"enabled": false})), Some(false));
     }
 
     #[test]

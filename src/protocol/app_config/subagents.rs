@@ -116,14 +116,18 @@ impl Default for SubagentsConfig {
 }
 
 impl SubagentsConfig {
-    /// The tokens of the subagent of this name (MC-6).
+    /// The tokens of the subagent of this name (MC-6). A budget that is given is on unless it says otherwise: it is stricter or
+    /// wider than the one that would be there without it, and not none.
     pub fn token_budget_of(&self, name: &str, is_summarized: bool) -> TokenBudgetConfig {
         let own = self
             .agents
             .get(name)
             .and_then(|own| own.token_budget.as_ref());
         own.or(self.token_budget.as_ref())
-            .cloned()
+            .map(|given| TokenBudgetConfig {
+                enabled: Some(given.enabled.unwrap_or(true)),
+                ..given.clone()
+            })
             .unwrap_or_else(|| TokenBudgetConfig {
                 enabled: Some(true),
                 max_tokens: if is_summarized { 1_000_000 } else { 2_000_000 },
