@@ -17,7 +17,9 @@ use super::model_choice::ModelChoice;
 use super::options::{InteractionMode, LeadOptions};
 use super::subagent::files_of_tools;
 use super::subagent_scope::SubagentScope;
-use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
+use super::tool_list::{
+    ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools, deferred_texts,
+};
 use crate::middleware::clarification::takes_the_name;
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
@@ -40,7 +42,7 @@ use crate::protocol::assembly::{BuildLabels, ExtraMiddleware};
 use crate::protocol::decode::hint;
 use crate::protocol::descriptor::{AssemblyDescriptor, RuntimeLimits};
 use crate::protocol::error::Error;
-use crate::protocol::trust::{OperatorText, SourcedText, UntrustedText};
+use crate::protocol::trust::{OperatorText, SourcedText};
 use crate::protocol::warning::{Warning, Warnings};
 use crate::skills::Skill;
 use crate::skills::catalog::Catalog;
@@ -193,10 +195,7 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         let listed = agent.skills.as_deref().unwrap_or_default();
         warn_of_unknown_skills(&whom, listed, &inputs.catalog, &mut warnings);
     }
-    let deferred: Arc<[String]> = match &list.deferred {
-        Some(deferred) => deferred.names.clone(),
-        None => Arc::new([]),
-    };
+    let deferred = list.deferred_names();
     let scope_of_subagents = SubagentScope::of(agent);
     let nobody = Registry::default();
     let subagents = inputs.subagents.unwrap_or(&nobody);
@@ -215,12 +214,8 @@ pub fn compose(inputs: LeadInputs<'_>) -> Result<Lead, Error> {
         scope: &scope_of_subagents,
     });
 
-    let remote = list
-        .bound
-        .iter()
-        .filter(|tool| tool.origin().mcp().is_some());
-    let remote_tools = remote.map(|tool| tool.spec().name.clone()).collect();
-    let catalog_hash = list.deferred.as_ref().map(|all| all.catalog_hash.clone());
+    let remote_tools = list.remote_names();
+    let catalog_hash = list.catalog_hash();
     let middleware = middleware::compose(ChainInputs {
         app,
         remote_tools,
@@ -410,12 +405,7 @@ fn render(facts: &RenderFacts<'_>) -> RenderedPrompt {
     let RenderFacts { app, options, .. } = *facts;
     let bootstrap = options.selection.is_bootstrap;
     let is_deferred = |name: &str| facts.deferred.iter().any(|known| known == name);
-    let deferred: Vec<SourcedText> = facts
-        .deferred
-        .iter()
-        // Only what an MCP server brings is deferred, and its names are the server's.
-        .map(|name| SourcedText::Untrusted(UntrustedText::remote(name.as_str())))
-        .collect();
+    let deferred = deferred_texts(facts.deferred);
     let hints = match bootstrap {
         true => Vec::new(),
         false => routing_hints(facts.tools, is_deferred),

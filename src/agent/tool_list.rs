@@ -10,6 +10,7 @@ use crate::middleware::authorization_gate::AuthorizationGate;
 use crate::ports::authorization::Access;
 use crate::ports::tool::{DynTool, ToolOrigin};
 use crate::protocol::error::Error;
+use crate::protocol::trust::{SourcedText, UntrustedText};
 use crate::protocol::warning::{Warning, Warnings};
 use crate::tools::deferred::DeferredTools;
 use crate::tools::{BuiltinInputs, ask_clarification, builtins, tool_search};
@@ -92,6 +93,36 @@ pub struct ToolList {
     pub deferred: Option<DeferredTools>,
     /// The second layer of authorization, which asks the provider that the first has asked (TL-10).
     pub gate: Option<AuthorizationGate>,
+}
+
+impl ToolList {
+    /// Names of the tools that are deferred, in order.
+    pub fn deferred_names(&self) -> Arc<[String]> {
+        match &self.deferred {
+            Some(deferred) => deferred.names.clone(),
+            None => Arc::new([]),
+        }
+    }
+
+    /// What tells this set of deferred tools from another, if any are.
+    pub fn catalog_hash(&self) -> Option<Arc<str>> {
+        self.deferred.as_ref().map(|all| all.catalog_hash.clone())
+    }
+
+    /// Names of the bound tools that MCP servers bring.
+    pub fn remote_names(&self) -> Vec<String> {
+        let remote = self.bound.iter();
+        let remote = remote.filter(|tool| tool.origin().mcp().is_some());
+        remote.map(|tool| tool.spec().name.clone()).collect()
+    }
+}
+
+/// The names of deferred tools for a prompt. Only what an MCP server brings is deferred, and its names are the server's.
+pub fn deferred_texts(names: &[String]) -> Vec<SourcedText> {
+    let names = names.iter().map(String::as_str);
+    names
+        .map(|name| SourcedText::Untrusted(UntrustedText::remote(name)))
+        .collect()
 }
 
 /// Makes the list.

@@ -17,14 +17,9 @@ pub(super) fn working_directory(facts: &Facts<'_>, out: &mut SystemWriter) {
         "."
     });
     out.framework(
-        " An office document or PDF may have a copy converted to Markdown beside it, with the ending `.md`: read that.\n\
-         - `/mnt/user-data/workspace`: where you work, and the current directory. Prefer paths relative to it",
+        " An office document or PDF may have a copy converted to Markdown beside it, with the ending `.md`: read that.",
     );
-    out.framework(if facts.has("bash") && facts.inputs.shell_available {
-        ", in commands too: `python3 report.py`, `ls data/`."
-    } else {
-        "."
-    });
+    workspace(facts, out);
     out.framework(
         "\n- `/mnt/user-data/outputs`: what the user is to get. Put finished files there, and nothing else",
     );
@@ -52,20 +47,27 @@ pub(super) fn subagent_directory(facts: &Facts<'_>, out: &mut SystemWriter) {
         "<working_directory existed=\"true\">\n\
          You work on the same files as the agent that gave you the task.\n\
          - `/mnt/user-data/uploads`: files from the user. An office document or PDF may have a copy converted to Markdown beside it, \
-         with the ending `.md`: read that.\n\
-         - `/mnt/user-data/workspace`: where you work, and the current directory. Prefer paths relative to it",
+         with the ending `.md`: read that.",
     );
-    out.framework(if facts.has("bash") && facts.inputs.shell_available {
-        ", in commands too: `python3 report.py`, `ls data/`."
-    } else {
-        "."
-    });
+    workspace(facts, out);
     out.framework(
         "\n- `/mnt/user-data/outputs`: what the user is to get. Put files there only if the task asks for something to deliver; the \
          agent that gave it hands them over.",
     );
     mounts(facts, out);
     out.framework("\n</working_directory>");
+}
+
+/// Where work happens.
+fn workspace(facts: &Facts<'_>, out: &mut SystemWriter) {
+    out.framework(
+        "\n- `/mnt/user-data/workspace`: where you work, and the current directory. Prefer paths relative to it",
+    );
+    out.framework(if facts.has("bash") && facts.inputs.shell_available {
+        ", in commands too: `python3 report.py`, `ls data/`."
+    } else {
+        "."
+    });
 }
 
 /// Agents that work elsewhere (PR-2).

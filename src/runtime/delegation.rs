@@ -8,12 +8,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::Runtime;
-use super::capacity::Capacity;
+use super::capacity::{Capacity, process_capacity};
 use super::events::RunEvents;
 use super::family::{Child, Family};
 use super::run::RunShared;
@@ -23,14 +22,14 @@ use super::thread::OpenThread;
 use super::worker::RunTask;
 use crate::agent::step::Outcome;
 use crate::ports::BoxFuture;
-use crate::ports::delegate::{Delegate, Delegation, DelegationEnd, DelegationStatus, SubagentRun};
+use crate::ports::delegate::{Delegate, Delegation, DelegationEnd, SubagentRun};
 use crate::ports::host::RunFacts;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest};
 use crate::state::Overlay;
 use crate::state::channels::Channel;
 use crate::state::update::{StateUpdate, Write};
-use crate::subagents::result::{RunEnd, extract};
+use crate::subagents::result::{RunEnd, cancelled, extract, failed, timed_out};
 
 /// What of a run's context its subagents see (SUB-19, SUB-20). Secrets are not among it, and neither is anything that selects a
 /// checkpoint (SUB-22).
@@ -105,7 +104,7 @@ impl Delegations {
     ) -> DelegationEnd {
         let capacity = match &self.capacity {
             Some(capacity) => capacity.clone(),
-            None => super::capacity::process_capacity(),
+            None => process_capacity(),
         };
         // Dropped after the child, whose teardown it covers (RT-34).
         let _place = tokio::select! {
@@ -296,30 +295,4 @@ fn context(facts: &RunFacts) -> Map<String, Value> {
     let mut context = identity(&facts.context);
     context.insert(IS_SUBAGENT.to_owned(), Value::Bool(true));
     context
-}
-
-fn failed(why: impl Into<String>) -> DelegationEnd {
-    without_result(DelegationStatus::Failed, why.into())
-}
-
-fn cancelled() -> DelegationEnd {
-    without_result(DelegationStatus::Cancelled, "Cancelled by user".to_owned())
-}
-
-fn timed_out(after: Duration) -> DelegationEnd {
-    let seconds = after.as_secs_f64();
-    let why = format!("Execution timed out after {seconds} seconds");
-    without_result(DelegationStatus::TimedOut, why)
-}
-
-fn without_result(status: DelegationStatus, why: String) -> DelegationEnd {
-    DelegationEnd {
-        status,
-        cap: None,
-        result: None,
-        error: Some(why),
-        model_name: None,
-        usage: None,
-        admission_failure: false,
-    }
 }

@@ -93,9 +93,6 @@ impl TaskEvents {
 
     /// `task_running` for each ai and tool message that was not told of (SUB-50).
     pub fn steps(&self, notes: &[Note]) {
-        if !self.wants_steps() {
-            return;
-        }
         for message in notes.iter().flat_map(|note| note.update.typed_messages()) {
             if matches!(message.kind(), Kind::Ai | Kind::Tool) {
                 self.step(message);

@@ -3,7 +3,7 @@
 //! `FAWN_CANCELS` says how many; `make test-all` asks for ten thousand.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ use fawn::runtime::{Answer, Runtime};
 use serde_json::{Value, json};
 
 use crate::parts::{answer, tool};
-use crate::support::http_server::{DONE, stop_event, text_event};
+use crate::support::http_server::{DONE, read_request, stop_event, text_event};
+use crate::support::random::scramble;
 use crate::support::talk::{LONG, Talk};
 
 /// Longer than any delay between something that was begun before the cancel and the test's hearing of it, and shorter than
@@ -24,14 +25,6 @@ use crate::support::talk::{LONG, Talk};
 const TOLERANCE: Duration = Duration::from_millis(400);
 /// What every wait between two attempts takes: an attempt after a cancel would come this much later.
 const WAIT: Duration = Duration::from_millis(700);
-
-/// A number that looks random and is the same each time.
-fn scramble(seed: u64) -> u64 {
-    let mut x = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 /// What the model server has seen.
 #[derive(Default)]
@@ -66,22 +59,10 @@ fn serve(seen: Arc<Seen>) -> String {
 fn converse(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if stream.read_line(&mut line)? == 0 {
-            return Ok(());
-        }
-        if line == "\r\n" {
-            break;
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    let text = String::from_utf8(body).unwrap();
+    let Some(request) = read_request(&mut stream, 0)? else {
+        return Ok(());
+    };
+    let text = String::from_utf8(request.body).unwrap();
     let (_, rest) = text.split_once("run number ").unwrap();
     let run: u64 = rest.split('"').next().unwrap().parse().unwrap();
     let count = {

@@ -146,6 +146,19 @@ fn talk(runtime: &Runtime, agent: &Assembly, replies: &[(&str, &[Value])]) -> To
     }
 }
 
+/// The same with an agent that makes these calls once, and then says that it is done.
+fn talk_once(
+    runtime: &Runtime,
+    agent: &Assembly,
+    calls: Value,
+    others: &[(&str, &[Value])],
+) -> Told {
+    let main = [json!({ "tool_calls": calls }), json!({"content": "Done."})];
+    let mut replies: Vec<(&str, &[Value])> = vec![("main-m", &main)];
+    replies.extend_from_slice(others);
+    talk(runtime, agent, &replies)
+}
+
 fn descriptor(agent: &Assembly) -> Value {
     serde_json::from_str(&agent.descriptor().unwrap()).unwrap()
 }
@@ -209,17 +222,7 @@ fn tl_1_a_configured_tool_named_task_wins_and_is_the_host_s() {
         .map(|tool| &tool["source"])
         .collect();
     assert_eq!(sources, ["host"]);
-    let told = talk(
-        &runtime,
-        &agent,
-        &[(
-            "main-m",
-            &[
-                json!({"tool_calls": [call("task", "c1")]}),
-                json!({"content": "Done."}),
-            ],
-        )],
-    );
+    let told = talk_once(&runtime, &agent, json!([call("task", "c1")]), &[]);
     assert_eq!(
         (told.ran, told.end["status"].as_str()),
         (vec!["task".to_owned()], Some("success"))
@@ -253,25 +256,17 @@ fn sub_15_a_child_sees_the_tools_that_its_definition_leaves_it_and_runs_them() {
     }));
     let tools = json!([{"name": "look"}, {"name": "note"}, {"name": "other"}]);
     let agent = lead(&runtime, json!({ "tools": tools }));
-    let told = talk(
+    let told = talk_once(
         &runtime,
         &agent,
-        &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [task("t1", "own")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
-            (
-                "quick-m",
-                &[
-                    json!({"tool_calls": [call("look", "l1")]}),
-                    json!({"content": "I looked."}),
-                ],
-            ),
-        ],
+        json!([task("t1", "own")]),
+        &[(
+            "quick-m",
+            &[
+                json!({"tool_calls": [call("look", "l1")]}),
+                json!({"content": "I looked."}),
+            ],
+        )],
     );
     assert_eq!(told.tools("quick-m"), ["look"]);
     assert!(told.tools("main-m").contains(&"task"));
@@ -289,25 +284,17 @@ fn sub_15_a_child_sees_the_tools_that_its_definition_leaves_it_and_runs_them() {
 fn u9_a_forged_call_of_task_in_a_child_is_an_error_and_makes_no_grandchild() {
     let runtime = runtime(json!({"subagents": own(json!({"disallowed_tools": []}))}));
     let agent = lead(&runtime, json!({}));
-    let told = talk(
+    let told = talk_once(
         &runtime,
         &agent,
-        &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [task("t1", "own")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
-            (
-                "quick-m",
-                &[
-                    json!({"tool_calls": [task("f1", "own")]}),
-                    json!({"content": "I could not."}),
-                ],
-            ),
-        ],
+        json!([task("t1", "own")]),
+        &[(
+            "quick-m",
+            &[
+                json!({"tool_calls": [task("f1", "own")]}),
+                json!({"content": "I could not."}),
+            ],
+        )],
     );
     assert!(!told.tools("quick-m").contains(&"task"));
     assert_eq!(told.requests["quick-m"].len(), 2, "no grandchild asked it");
@@ -326,19 +313,11 @@ fn u9_a_forged_call_of_task_in_a_child_is_an_error_and_makes_no_grandchild() {
 fn sub_13_an_heir_works_with_its_agent_s_model() {
     let runtime = runtime(json!({}));
     let agent = lead(&runtime, json!({"configurable": {"model_name": "main"}}));
-    let told = talk(
+    let told = talk_once(
         &runtime,
         &agent,
-        &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [task("t1", "general-purpose")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
-            ("heir", &[json!({"content": "Inherited."})]),
-        ],
+        json!([task("t1", "general-purpose")]),
+        &[("heir", &[json!({"content": "Inherited."})])],
     );
     assert_eq!(told.requests["heir"].len(), 1);
     assert!(told.results()[0].contains("Inherited."));
@@ -375,19 +354,11 @@ fn sub_17_a_child_is_told_of_the_skills_that_it_shares_with_its_agent() {
         "tools": [{"name": "read_file"}],
     }));
     let told_of = |agent: Assembly| {
-        let told = talk(
+        let told = talk_once(
             &runtime,
             &agent,
-            &[
-                (
-                    "main-m",
-                    &[
-                        json!({"tool_calls": [task("t1", "own")]}),
-                        json!({"content": "Done."}),
-                    ],
-                ),
-                ("quick-m", &[json!({"content": "Done."})]),
-            ],
+            json!([task("t1", "own")]),
+            &[("quick-m", &[json!({"content": "Done."})])],
         );
         let request = told.requests["quick-m"][0].to_string();
         ["alpha", "beta", "gamma"].map(|name| request.contains(&format!("Skill {name}.")))
@@ -443,17 +414,11 @@ fn rt_10_a_direct_agent_delegates_with_its_own_tools_and_model() {
         &runtime,
         json!({"tools": [{"name": "look"}], "system_prompt": "<subagent_system> of the host's"}),
     );
-    let told = talk(
+    let told = talk_once(
         &runtime,
         &agent,
+        json!([task("t1", "own"), task("t2", "general-purpose")]),
         &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [task("t1", "own"), task("t2", "general-purpose")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
             (
                 "quick-m",
                 &[
@@ -478,17 +443,7 @@ fn rt_10_a_direct_agent_delegates_with_its_own_tools_and_model() {
 fn fa_5_a_direct_agent_s_own_task_wins_over_the_factory_s() {
     let runtime = runtime(json!({}));
     let agent = direct(&runtime, json!({"tools": [{"name": "task"}]}));
-    let told = talk(
-        &runtime,
-        &agent,
-        &[(
-            "main-m",
-            &[
-                json!({"tool_calls": [call("task", "c1")]}),
-                json!({"content": "Done."}),
-            ],
-        )],
-    );
+    let told = talk_once(&runtime, &agent, json!([call("task", "c1")]), &[]);
     assert_eq!(told.ran, ["task"]);
     assert_eq!(told.tools("main-m"), ["task", "ask_clarification"]);
 }
@@ -537,25 +492,17 @@ fn who_guards_a_direct_agent_guards_its_children() {
             "system_prompt": "<subagent_system> of the host's",
         }),
     );
-    let told = talk(
+    let told = talk_once(
         &runtime,
         &agent,
-        &[
-            (
-                "main-m",
-                &[
-                    json!({"tool_calls": [task("t1", "own")]}),
-                    json!({"content": "Done."}),
-                ],
-            ),
-            (
-                "quick-m",
-                &[
-                    json!({"tool_calls": [call("wipe", "w1"), call("look", "l1")]}),
-                    json!({"content": "Tried."}),
-                ],
-            ),
-        ],
+        json!([task("t1", "own")]),
+        &[(
+            "quick-m",
+            &[
+                json!({"tool_calls": [call("wipe", "w1"), call("look", "l1")]}),
+                json!({"content": "Tried."}),
+            ],
+        )],
     );
     assert_eq!(told.ran, ["look"]);
 }

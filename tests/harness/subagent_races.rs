@@ -3,8 +3,9 @@
 //! `FAWN_RACES` says how many delegations race (10,000 unless it says otherwise), `FAWN_SHARED_RUNS` how many runs share places.
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -12,16 +13,9 @@ use std::time::{Duration, Instant};
 use fawn::runtime::{Answer, Assembly, Queue, Run, Runtime, Thread, Wait};
 use serde_json::{Map, Value, json};
 
-use crate::support::http_server::{DONE, stop_event, text_event};
+use crate::support::http_server::{DONE, read_request, stop_event, text_event};
+use crate::support::random::scramble;
 use crate::support::talk::LONG;
-
-/// A number that looks random and is the same each time.
-fn scramble(seed: u64) -> u64 {
-    let mut x = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}
 
 fn how_many(name: &str, otherwise: usize) -> usize {
     let said = std::env::var(name).ok();
@@ -401,23 +395,8 @@ fn serve(crowd: Arc<Crowd>) -> String {
 fn converse(stream: TcpStream, crowd: &Crowd) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
-    loop {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if stream.read_line(&mut line)? == 0 {
-                return Ok(());
-            }
-            if line == "\r\n" {
-                break;
-            }
-            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body)?;
-        let body = String::from_utf8(body).unwrap();
+    while let Some(request) = read_request(&mut stream, 0)? {
+        let body = String::from_utf8(request.body).unwrap();
         let now = crowd.now.fetch_add(1, Ordering::SeqCst) + 1;
         crowd.peak.fetch_max(now, Ordering::SeqCst);
         let (_, rest) = body.split_once("Work on ").unwrap();
@@ -438,6 +417,28 @@ fn converse(stream: TcpStream, crowd: &Crowd) -> std::io::Result<()> {
             events.len()
         )?;
     }
+    Ok(())
+}
+
+/// Agents with so many delegations in a run each, which share so many places, in a runtime whose subagents use `worker`.
+fn sharing(
+    places: usize,
+    workers: u32,
+    worker: &Value,
+    totals: Range<usize>,
+) -> (Runtime, Vec<Assembly>) {
+    let config = json!({
+        "workers": workers,
+        "models": [{"name": "main", "provider": "host", "model": "main"}, worker],
+        "title": {"enabled": false},
+        "subagents": {"custom_agents": {"racer": {"description": "Works", "system_prompt": "Work.", "model": "worker"}}},
+    });
+    let runtime = Runtime::new(&config.to_string()).unwrap();
+    let places = json!({"config": {"max_running": places, "max_queued": 10_000, "queue_timeout_seconds": 600}});
+    let places = runtime.new_subagents(&places.to_string()).unwrap();
+    let agents = totals.map(|total| shared_by(&runtime, &places, total));
+    let agents = agents.collect();
+    (runtime, agents)
 }
 
 #[test]
@@ -446,21 +447,8 @@ fn u11_rt_8_agents_that_share_places_never_have_more_subagents_at_work() {
     let total = how_many("FAWN_SHARED_RUNS", 1000);
     let crowd = Arc::new(Crowd::default());
     let url = serve(crowd.clone());
-    let config = json!({
-        "workers": 2,
-        "models": [
-            {"name": "main", "provider": "host", "model": "main"},
-            {"name": "worker", "provider": "openai", "model": "w", "base_url": url, "api_key": "k"},
-        ],
-        "title": {"enabled": false},
-        "subagents": {"custom_agents": {"racer": {"description": "Works", "system_prompt": "Work.", "model": "worker"}}},
-    });
-    let runtime = Runtime::new(&config.to_string()).unwrap();
-    let places = json!({"config": {"max_running": PLACES, "max_queued": 10_000, "queue_timeout_seconds": 600}});
-    let places = runtime.new_subagents(&places.to_string()).unwrap();
-    let agents: Vec<Assembly> = (2..6)
-        .map(|total| shared_by(&runtime, &places, total))
-        .collect();
+    let worker = json!({"name": "worker", "provider": "openai", "model": "w", "base_url": url, "api_key": "k"});
+    let (runtime, agents) = sharing(PLACES, 2, &worker, 2..6);
     let queue = runtime.new_queue("{}").unwrap();
     let mut asked = HashSet::new();
     let (mut next, mut ended, mut begun, mut delegations) = (0, 0, 0, 0);
@@ -522,22 +510,9 @@ fn u11_rt_8_agents_that_share_places_never_have_more_subagents_at_work() {
 #[test]
 fn rt_31_33_places_are_given_in_the_order_in_which_agents_ask_for_them() {
     const PLACES: usize = 8;
-    let config = json!({
-        // One OS thread, so that the order of events is the order in which things happen.
-        "workers": 0,
-        "models": [
-            {"name": "main", "provider": "host", "model": "main"},
-            {"name": "worker", "provider": "host", "model": "worker"},
-        ],
-        "title": {"enabled": false},
-        "subagents": {"custom_agents": {"racer": {"description": "Works", "system_prompt": "Work.", "model": "worker"}}},
-    });
-    let runtime = Runtime::new(&config.to_string()).unwrap();
-    let places = json!({"config": {"max_running": PLACES, "max_queued": 10_000, "queue_timeout_seconds": 600}});
-    let places = runtime.new_subagents(&places.to_string()).unwrap();
-    let agents: Vec<Assembly> = (3..6)
-        .map(|total| shared_by(&runtime, &places, total))
-        .collect();
+    // One OS thread, so that the order of events is the order in which things happen.
+    let worker = json!({"name": "worker", "provider": "host", "model": "worker"});
+    let (runtime, agents) = sharing(PLACES, 0, &worker, 3..6);
     let queue = runtime.new_queue("{}").unwrap();
     let mut held = Vec::new();
     for number in 0..100 {

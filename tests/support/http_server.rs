@@ -213,7 +213,11 @@ fn refusals(request: &Recorded) -> Vec<String> {
     }
 }
 
-fn read_request(stream: &mut impl BufRead, connection: usize) -> std::io::Result<Option<Recorded>> {
+/// Reads the next request of a connection; `None` when the client has closed it, before or in its head.
+pub fn read_request(
+    stream: &mut impl BufRead,
+    connection: usize,
+) -> std::io::Result<Option<Recorded>> {
     let mut line = String::new();
     if stream.read_line(&mut line)? == 0 {
         return Ok(None);
@@ -225,6 +229,9 @@ fn read_request(stream: &mut impl BufRead, connection: usize) -> std::io::Result
     loop {
         let mut line = String::new();
         stream.read_line(&mut line)?;
+        if !line.ends_with('\n') {
+            return Ok(None); // the client went away in the middle of it
+        }
         let line = line.trim_end();
         if line.is_empty() {
             break;

@@ -21,3 +21,8 @@ impl Random {
         self.next() % end
     }
 }
+
+/// A number that looks random and is the same each time.
+pub fn scramble(seed: u64) -> u64 {
+    Random::new(seed).next()
+}

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 use super::assembly::Assembly;
 use super::descriptor::{BuildInputs, DescriptorInputs, PolicyInputs, describe};
 use super::lead::{mounts, warn_of_unknown_skills};
-use super::tool_list::{ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools};
+use super::tool_list::{
+    ConfiguredTool, NameFilter, SelfTool, ToolListInputs, available_tools, deferred_texts,
+};
 use crate::middleware::read_before_write::FileTurns;
 use crate::middleware::run_sandboxes::RunSandboxes;
 use crate::middleware::summarization::SummaryModels;
@@ -30,7 +32,6 @@ use crate::protocol::assembly::BuildLabels;
 use crate::protocol::descriptor::AssemblyDescriptor;
 use crate::protocol::error::Error;
 use crate::protocol::request_secrets::RequestSecrets;
-use crate::protocol::trust::{SourcedText, UntrustedText};
 use crate::protocol::warning::Warnings;
 use crate::skills::Skill;
 use crate::skills::catalog::Catalog;
@@ -154,11 +155,8 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
         let whom = format!("the subagent {:?}", definition.name);
         warn_of_unknown_skills(&whom, listed, skills.catalog, &mut warnings);
     }
-    let deferred: Arc<[String]> = match &list.deferred {
-        Some(deferred) => deferred.names.clone(),
-        None => Arc::new([]),
-    };
-    let catalog_hash = list.deferred.as_ref().map(|all| all.catalog_hash.clone());
+    let deferred = list.deferred_names();
+    let catalog_hash = list.catalog_hash();
     let prompt = render(
         app,
         definition,
@@ -168,11 +166,7 @@ pub fn compose(inputs: SubagentInputs<'_>) -> Result<Subagent, Error> {
         &deferred,
     );
 
-    let remote = list
-        .bound
-        .iter()
-        .filter(|tool| tool.origin().mcp().is_some());
-    let remote_tools = remote.map(|tool| tool.spec().name.clone()).collect();
+    let remote_tools = list.remote_names();
     let middleware = compose_subagent(ChainInputs {
         remote_tools,
         tools: &list.bound,
@@ -268,11 +262,6 @@ fn render(
     deferred: &[String],
 ) -> RenderedPrompt {
     let is_deferred = |name: &str| deferred.iter().any(|known| known == name);
-    let names: Vec<SourcedText> = deferred
-        .iter()
-        // Only what an MCP server brings is deferred, and its names are the server's.
-        .map(|name| SourcedText::Untrusted(UntrustedText::remote(name.as_str())))
-        .collect();
     let ours = tools.iter().filter(|tool| tool.origin().mcp().is_none());
     prompt::render_subagent(&SubagentPromptInputs {
         role: match &definition.kind {
@@ -294,7 +283,7 @@ fn render(
                 ..PromptSkills::default()
             },
         },
-        deferred_tools: &names,
+        deferred_tools: &deferred_texts(deferred),
         routing_hints: &routing_hints(tools, is_deferred),
         mounts: &mounts(app),
         shell_available: app.sandbox.allow_host_bash,
