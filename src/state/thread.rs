@@ -3,7 +3,7 @@
 //! A superstep is staged on an [`Overlay`], read through a [`View`], described as a [`StateDelta`] for the store, and
 //! becomes the state by [`ThreadState::commit`] once it is saved. All of it costs O(write), whatever the thread holds.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use super::messages::{
     Entry, MessageList, Target, allocate_ids, apply_coerced, apply_write, null_write,
 };
 use super::overlay::{MessageOverlay, Staging};
-use super::transcript::Transcript;
+use super::transcript::{Newest, Transcript};
 use super::update::{StateUpdate, Write};
 use super::values::{ChannelOverlay, ChannelValues};
 use crate::protocol::error::{Error, ErrorCode};
@@ -48,8 +48,8 @@ pub struct ThreadState {
     next_seq: Seq,
     /// Counts commits, so that an overlay is never used on another state than its own.
     version: u64,
-    /// See [`ThreadState::transcript`].
-    transcript: OnceLock<Arc<Transcript>>,
+    /// See [`View::transcript`].
+    transcript: Newest,
 }
 
 /// Changes on top of a [`ThreadState`] that are not committed. It belongs to the state it was first staged on, as it was
@@ -91,7 +91,7 @@ impl ThreadState {
             channels: ChannelValues::restore(stored.channels),
             next_seq: stored.next_seq,
             version: 0,
-            transcript: OnceLock::new(),
+            transcript: Newest::default(),
         }
     }
 
@@ -198,32 +198,6 @@ impl ThreadState {
         }
     }
 
-    /// The messages that a model may see, in order: all but removals that a replace-all left in the list. Kept from call to
-    /// call, so that a turn of a long thread costs what the turn adds.
-    fn transcript(&self) -> &Arc<Transcript> {
-        self.transcript.get_or_init(|| {
-            let messages = self.messages.iter().map(|slot| &slot.message);
-            Arc::new(
-                messages
-                    .filter(|message| !message.is_remove())
-                    .cloned()
-                    .collect(),
-            )
-        })
-    }
-
-    /// Extends the kept transcript by appended messages; anything else, or a reader that still holds it, gives it up.
-    fn keep_transcript(&mut self, changes: &MessageOverlay) {
-        let only_appended = !changes.reset && changes.changed.is_empty();
-        match self.transcript.get_mut().and_then(Arc::get_mut) {
-            Some(kept) if only_appended => {
-                let appended = changes.appended.iter().flatten();
-                kept.extend(appended.filter(|message| !message.is_remove()).cloned());
-            }
-            _ => drop(self.transcript.take()),
-        }
-    }
-
     /// Makes the changes of `overlay` the state. The numbers are those that [`ThreadState::delta`] gave. Amortised
     /// O(changes).
     ///
@@ -237,7 +211,11 @@ impl ThreadState {
         self.version += 1;
         self.channels.commit(overlay.channels);
         let changes = overlay.messages;
-        self.keep_transcript(&changes);
+        if !changes.reset && changes.changed.is_empty() {
+            self.transcript.append(changes.appended.iter().flatten());
+        } else {
+            self.transcript.change();
+        }
         if changes.reset {
             self.messages.clear();
         }
@@ -390,17 +368,13 @@ impl<'a> View<'a> {
     }
 
     /// The messages that a model may see, in order: all but removals that a replace-all left in the list. O(1) when
-    /// nothing is pending and the last commits only appended.
+    /// nothing is pending and the last commits only appended; else it compares references of messages, and what is known of
+    /// the transcript before stays known as far as the two are the same.
     pub fn transcript(&self) -> Arc<Transcript> {
-        if self.overlay.messages.is_empty() {
-            return self.state.transcript().clone();
+        match self.overlay.messages.is_empty() {
+            true => self.state.transcript.of_committed(self.messages()),
+            false => self.state.transcript.of_pending(self.messages()),
         }
-        Arc::new(
-            self.messages()
-                .filter(|message| !message.is_remove())
-                .cloned()
-                .collect(),
-        )
     }
 
     /// Number of messages. O(1).

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::messages::Entry;
 use crate::protocol::message::{Kind, Message};
 
 /// Messages in order, with what is known of them.
@@ -20,6 +21,86 @@ pub struct Transcript {
     weighed: Mutex<Weight>,
     /// See [`Transcript::rewritten`]; the one that was last asked for is last.
     rewritten: Mutex<Vec<Rewritten>>,
+}
+
+/// The newest transcript that was asked for of a thread. What is known of it outlives whatever happens to the thread behind the
+/// messages that it is known of: a message that a hook writes anew before a model sees it costs nothing that was made of
+/// the messages before it.
+#[derive(Debug, Default)]
+pub(super) struct Newest(Mutex<NewestTranscript>);
+
+#[derive(Debug, Default)]
+struct NewestTranscript {
+    transcript: Arc<Transcript>,
+    /// Whether it is the committed thread's; else it is that of changes which were pending, or of a thread before a commit.
+    is_committed: bool,
+}
+
+impl Newest {
+    /// The transcript of the committed thread, whose messages are `messages`. O(1) when the last commits only appended; else
+    /// it compares references of messages.
+    pub(super) fn of_committed<'a>(
+        &self,
+        messages: impl Iterator<Item = &'a Message> + Clone,
+    ) -> Arc<Transcript> {
+        let mut newest = locked(&self.0);
+        if !newest.is_committed {
+            newest.follow(messages);
+            newest.is_committed = true;
+        }
+        newest.transcript.clone()
+    }
+
+    /// The transcript of a thread with pending changes. Compares references of messages.
+    pub(super) fn of_pending<'a>(
+        &self,
+        messages: impl Iterator<Item = &'a Message> + Clone,
+    ) -> Arc<Transcript> {
+        let mut newest = locked(&self.0);
+        newest.is_committed = false;
+        newest.follow(messages);
+        newest.transcript.clone()
+    }
+
+    /// Takes in a commit that only appended. O(appended).
+    pub(super) fn append<'a>(&mut self, appended: impl Iterator<Item = &'a Message> + Clone) {
+        let newest = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match Arc::get_mut(&mut newest.transcript) {
+            Some(transcript) if newest.is_committed => transcript.extend(seen(appended).cloned()),
+            _ => newest.is_committed = false,
+        }
+    }
+
+    /// Takes in a commit that changed messages.
+    pub(super) fn change(&mut self) {
+        let newest = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        newest.is_committed = false;
+    }
+}
+
+/// The copy of a thread begins anew.
+impl Clone for Newest {
+    fn clone(&self) -> Self {
+        Newest::default()
+    }
+}
+
+impl NewestTranscript {
+    fn follow<'a>(&mut self, messages: impl Iterator<Item = &'a Message> + Clone) {
+        let messages = seen(messages);
+        if let Some(transcript) = Arc::get_mut(&mut self.transcript) {
+            transcript.follow(messages);
+        } else if !self.transcript.is_of(messages.clone()) {
+            self.transcript = Arc::new(messages.cloned().collect());
+        }
+    }
+}
+
+/// Those that a model may see: all but removals that a replace-all left in the list.
+fn seen<'a>(
+    messages: impl Iterator<Item = &'a Message> + Clone,
+) -> impl Iterator<Item = &'a Message> + Clone {
+    messages.filter(|message| !message.is_remove())
 }
 
 /// How many rewriters a transcript keeps; of more, the one that was not asked for the longest goes.
@@ -205,6 +286,54 @@ impl Transcript {
         self.messages[place] = message;
     }
 
+    /// Whether it is of these very messages.
+    fn is_of<'a>(&self, mut messages: impl Iterator<Item = &'a Message>) -> bool {
+        let mut own = self.messages.iter();
+        let same = |message: &Message| own.next().is_some_and(|own| own.same(message));
+        messages.all(same) && own.next().is_none()
+    }
+
+    /// Becomes the transcript of these messages. What is known of messages that both begin with stays; whoever has looked
+    /// further begins anew.
+    fn follow<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
+        let mut messages = messages.peekable();
+        let mut same = 0;
+        let mut own = self.messages.iter();
+        while messages
+            .next_if(|message| own.next().is_some_and(|own| own.same(message)))
+            .is_some()
+        {
+            same += 1;
+        }
+        if same < self.messages.len() {
+            self.cut(same);
+        }
+        self.extend(messages.cloned());
+    }
+
+    /// Leaves the first `length` messages, and what is known of no others.
+    fn cut(&mut self, length: usize) {
+        self.messages.truncate(length);
+        let rewritten = self.rewritten.get_mut();
+        let rewritten = rewritten.unwrap_or_else(PoisonError::into_inner);
+        rewritten.retain(|known| known.upto <= length);
+        if self.sound.load(Ordering::Relaxed) > length {
+            // What was rewritten has a part in it.
+            self.sound = Arc::default();
+            rewritten.clear();
+        }
+        let counted = self.counted.get_mut();
+        let counted = counted.unwrap_or_else(PoisonError::into_inner);
+        if counted.upto > length {
+            *counted = Counts::default();
+        }
+        let weighed = self.weighed.get_mut();
+        let weighed = weighed.unwrap_or_else(PoisonError::into_inner);
+        if weighed.upto > length {
+            *weighed = Weight::default();
+        }
+    }
+
     fn copy(&self) -> Arc<Transcript> {
         Arc::new(Transcript {
             messages: self.messages.clone(),
@@ -257,6 +386,9 @@ mod tests {
 
     use super::*;
     use crate::protocol::message::Fields;
+    use crate::state::ids::SequentialIds;
+    use crate::state::update::StateUpdate;
+    use crate::state::{Overlay, ThreadState};
 
     #[test]
     fn the_model_s_messages_are_counted_as_they_come() {
@@ -398,5 +530,79 @@ mod tests {
         transcript.extend([message(Kind::Human, "c"), message(Kind::Tool, "d")]);
         assert_eq!(both(&transcript), "a!b!c!d!");
         assert_eq!(*locked(&looked), [2, 3, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_known_of_messages_outlives_changes_behind_them() {
+        let looked = Arc::new(Mutex::new(Vec::new()));
+        let look = |transcript: &Transcript| {
+            locked(&looked).clear();
+            let make = || -> Box<dyn Rewriter> {
+                Box::new(Marking {
+                    kind: Kind::Human,
+                    looked: looked.clone(),
+                    first: None,
+                })
+            };
+            let made = transcript.rewritten(1, make).expect("changes");
+            let texts: Vec<_> = made.iter().map(Message::text).collect();
+            (texts.join(" "), locked(&looked).clone())
+        };
+        let message = |id: &str, kind, text: &str| {
+            let mut fields = Fields::new(kind, text);
+            fields.id = Some(id.to_owned());
+            Message::new(fields)
+        };
+        let mut ids = SequentialIds::default();
+        let mut state = ThreadState::new();
+        let mut overlay = Overlay::new();
+        let mut stage = |state: &ThreadState, overlay: &mut Overlay, message: Message| {
+            let update = StateUpdate::messages(vec![message]);
+            state.stage(overlay, &[update], &mut ids).expect("staged");
+        };
+        stage(&state, &mut overlay, message("q1", Kind::Human, "one"));
+        stage(&state, &mut overlay, message("a1", Kind::Ai, "first"));
+        state.commit(std::mem::take(&mut overlay));
+        let seen = look(&state.view(&overlay).transcript());
+        assert_eq!(seen, ("one! first".to_owned(), vec![0, 1]));
+
+        // The next question comes, and a hook writes it anew before the model is asked.
+        stage(&state, &mut overlay, message("q2", Kind::Human, "two"));
+        state.commit(std::mem::take(&mut overlay));
+        stage(
+            &state,
+            &mut overlay,
+            message("q2", Kind::Human, "two, and its files"),
+        );
+        let pending = state.view(&overlay).transcript();
+        assert_eq!(
+            look(&pending),
+            ("one! first two, and its files!".to_owned(), vec![2])
+        );
+        pending.note_sound(2);
+        drop(pending);
+
+        // The reply is committed together with it.
+        stage(&state, &mut overlay, message("a2", Kind::Ai, "second"));
+        state.commit(std::mem::take(&mut overlay));
+        let after = state.view(&overlay).transcript();
+        assert_eq!(after.sound_prefix(), 2);
+        assert_eq!(
+            look(&after),
+            ("one! first two, and its files! second".to_owned(), vec![3])
+        );
+        drop(after);
+
+        // What was changed before what is known is looked at again, and with it all that follows.
+        stage(&state, &mut overlay, message("a1", Kind::Ai, "1st"));
+        let changed = state.view(&overlay).transcript();
+        assert_eq!(changed.sound_prefix(), 0);
+        assert_eq!(
+            look(&changed),
+            (
+                "one! 1st two, and its files! second".to_owned(),
+                vec![0, 1, 2, 3]
+            )
+        );
     }
 }

@@ -43,5 +43,6 @@ mod subagents_object;
 mod summaries;
 mod thread_files;
 mod tool_guards;
+mod transcripts;
 
 use support::{host, parts, ports};
