@@ -142,7 +142,7 @@ impl Middleware for AuthorizationGate {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         match self.refusal(&invocation) {
             Some(refusal) => Box::pin(std::future::ready(ToolOutcome::Failed(refusal))),

@@ -96,7 +96,7 @@ impl Middleware for Clarification {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if invocation.name != NAME {
             return next.run(invocation);

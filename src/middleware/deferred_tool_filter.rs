@@ -100,7 +100,7 @@ impl Middleware for DeferredToolFilter {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         let name = &invocation.name;
         let is_promoted =

@@ -985,10 +985,35 @@ pub trait NextModel: Send {
     fn run(&mut self, request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse, ModelError>>;
 }
 
-/// The rest of a tool call, inside a wrapper. It may be run any number of times.
-pub trait NextTool: Send {
+/// Who calls the tool, inside all wrappers.
+pub trait CallTool: Send + Sync {
+    /// Calls the tool.
+    fn call(&self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome>;
+}
+
+/// The rest of a tool call, inside a wrapper. It may be run any number of times; a wrapper that has nothing to do with a call
+/// returns what this gives, and then takes neither time nor room while the tool works.
+#[derive(Clone, Copy)]
+pub struct NextTool<'a> {
+    wrappers: &'a [Arc<dyn Middleware>],
+    tools: &'a dyn CallTool,
+}
+
+impl<'a> NextTool<'a> {
+    /// These wrappers, from the outermost in, around `tools`.
+    pub fn new(wrappers: &'a [Arc<dyn Middleware>], tools: &'a dyn CallTool) -> Self {
+        NextTool { wrappers, tools }
+    }
+
     /// Passes the call on.
-    fn run(&mut self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome>;
+    pub fn run(self, invocation: ToolInvocation) -> BoxFuture<'a, ToolOutcome> {
+        match self.wrappers.split_first() {
+            Some((outer, inner)) => {
+                outer.wrap_tool_call(invocation, NextTool::new(inner, self.tools))
+            }
+            None => self.tools.call(invocation),
+        }
+    }
 }
 
 /// One part of the chain. Hooks are pure: they look, and answer with writes; an error ends the run.
@@ -1058,7 +1083,7 @@ pub trait Middleware: Send + Sync + 'static {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         next.run(invocation)
     }

@@ -167,7 +167,7 @@ impl Middleware for ReadBeforeWrite {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         let Some((access, path)) = access(&invocation) else {
             return next.run(invocation);

@@ -187,7 +187,7 @@ impl Middleware for Sandbox {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if !self.tools.contains(&invocation.name) {
             return next.run(invocation);

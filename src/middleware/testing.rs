@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{HookContext, HookOutput, Middleware, ModelResponse, NextModel, NextTool, RunFacts};
+use super::{
+    CallTool, HookContext, HookOutput, Middleware, ModelResponse, NextModel, NextTool, RunFacts,
+};
 use crate::middleware::Hook;
 use crate::ports::BoxFuture;
 use crate::ports::model::{ModelError, ModelRequest, Purpose};
@@ -16,8 +18,8 @@ use crate::tools::testing::{ready, run_with};
 
 struct Inside;
 
-impl NextTool for Inside {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+impl CallTool for Inside {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         let answer = ToolAnswer {
             content: "ran".into(),
             ..ToolAnswer::default()
@@ -31,7 +33,7 @@ pub(crate) fn called(
     middleware: &dyn Middleware,
     invocation: ToolInvocation,
 ) -> Result<ToolAnswer, String> {
-    match ready(middleware.wrap_tool_call(invocation, &mut Inside)) {
+    match ready(middleware.wrap_tool_call(invocation, NextTool::new(&[], &Inside))) {
         ToolOutcome::Answer(answer) => Ok(answer),
         ToolOutcome::Failed(fault) => Err(fault),
     }

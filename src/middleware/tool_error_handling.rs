@@ -124,17 +124,18 @@ impl Middleware for ToolErrorHandling {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
+        let skill_file = skill_file(
+            &self.config.skill_file_read_tool_names,
+            &self.config.skills_container_path,
+            &invocation.name,
+            &invocation.args,
+        );
+        let tool = invocation.name.clone();
+        let call = next.run(invocation);
         Box::pin(async move {
-            let skill_file = skill_file(
-                &self.config.skill_file_read_tool_names,
-                &self.config.skills_container_path,
-                &invocation.name,
-                &invocation.args,
-            );
-            let tool = invocation.name.clone();
-            ToolOutcome::Answer(match next.run(invocation).await {
+            ToolOutcome::Answer(match call.await {
                 ToolOutcome::Failed(reason) => failure(&tool, &reason),
                 ToolOutcome::Answer(mut answer) => {
                     self.note(&tool, skill_file, &mut answer);

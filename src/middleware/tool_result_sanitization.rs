@@ -69,13 +69,14 @@ impl Middleware for ToolResultSanitization {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if !self.is_remote(&invocation.name) {
             return next.run(invocation);
         }
+        let call = next.run(invocation);
         Box::pin(async move {
-            let mut outcome = next.run(invocation).await;
+            let mut outcome = call.await;
             match &mut outcome {
                 ToolOutcome::Answer(answer) => {
                     if let Some(clean) = neutralized(&answer.content) {

@@ -106,7 +106,7 @@ pub fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
 ///
 /// The guard is around each poll. `catch_unwind(|| async { .. })` would guard the making of the future only, and
 /// whoever waits for it would wait for ever.
-pub struct Guarded<F> {
+pub struct Guarded<F: ?Sized> {
     /// `None` once it has panicked or ended; it is not touched again.
     future: Option<Pin<Box<F>>>,
 }
@@ -114,13 +114,20 @@ pub struct Guarded<F> {
 impl<F: Future> Guarded<F> {
     /// Guards `future`.
     pub fn new(future: F) -> Self {
+        Guarded::boxed(Box::pin(future))
+    }
+}
+
+impl<F: Future + ?Sized> Guarded<F> {
+    /// Guards a future that is on the heap.
+    pub fn boxed(future: Pin<Box<F>>) -> Self {
         Guarded {
-            future: Some(Box::pin(future)),
+            future: Some(future),
         }
     }
 }
 
-impl<F: Future> Future for Guarded<F> {
+impl<F: Future + ?Sized> Future for Guarded<F> {
     /// The future's value, or message and place of its panic.
     type Output = Result<F::Output, String>;
 
@@ -140,7 +147,7 @@ impl<F: Future> Future for Guarded<F> {
     }
 }
 
-impl<F> Drop for Guarded<F> {
+impl<F: ?Sized> Drop for Guarded<F> {
     fn drop(&mut self) {
         // A future that is given up midway runs its destructors here, on whatever thread gave it up.
         if let Some(future) = self.future.take() {

@@ -1,6 +1,6 @@
 //! One run from start to end: asks the machine for steps and does them.
 
-use std::future::poll_fn;
+use std::future::{poll_fn, ready};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::calls::Calls;
 use super::events::RunEvents;
 use super::goal_loop::{GoalLoop, Next};
-use super::guarded::Guarded;
+use super::guarded::{Guarded, catch};
 use super::ids::Ids;
 use super::inject;
 use super::run::RunShared;
@@ -21,7 +21,9 @@ use super::thread::OpenThread;
 use crate::agent::assembly::Assembly;
 use crate::agent::machine::{RunMachine, RunOptions};
 use crate::agent::step::{ModelCall, Outcome, Step, ToolCalls};
-use crate::middleware::{Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool};
+use crate::middleware::{
+    CallTool, Effect, EffectAnswer, Middleware, ModelResponse, NextModel, NextTool,
+};
 use crate::ports::BoxFuture;
 use crate::ports::checkpoint::Source;
 use crate::ports::delegate::SubagentRun;
@@ -31,7 +33,7 @@ use crate::ports::model::{
     Usage,
 };
 use crate::ports::signals::Halt;
-use crate::ports::tool::{ToolInvocation, ToolOutcome};
+use crate::ports::tool::{DynTool, ToolInvocation, ToolOutcome};
 use crate::protocol::error::{Error, ErrorCode};
 use crate::protocol::json::quote;
 use crate::protocol::message::{Kind, ToolCall};
@@ -264,15 +266,15 @@ impl RunTask {
                         reads: reads.clone(),
                         run: context.clone(),
                     };
+                    // What it is called with is gone before the wait begins: it may be long.
+                    let call = self.guarded_call(invocation);
                     async move {
                         let call_id = call_id(awaited, place);
-                        let call = Guarded::new(self.call_tool(invocation));
-                        let outcome = self.unless_halted(call_id, call).await.map(|guarded| {
-                            guarded.unwrap_or_else(|panic| {
-                                ToolOutcome::Failed(format!("the tool panicked: {panic}"))
-                            })
-                        });
-                        (place, outcome)
+                        let outcome = self.unless_halted(call_id, call).await;
+                        (
+                            place,
+                            outcome.map(|guarded| guarded.unwrap_or_else(panicked)),
+                        )
                     }
                 })
                 .collect();
@@ -333,13 +335,53 @@ impl RunTask {
         .await
     }
 
-    async fn call_tool(&self, invocation: ToolInvocation) -> ToolOutcome {
-        ToolChain {
-            wrappers: self.assembly.tool_wrappers(),
-            task: self,
+    /// A call through all wrappers.
+    fn guarded_call(&self, invocation: ToolInvocation) -> GuardedCall<'_> {
+        let chain = NextTool::new(self.assembly.tool_wrappers(), self);
+        Guarded::boxed(match catch(|| chain.run(invocation)) {
+            Ok(call) => call,
+            Err(panic) => Box::pin(ready(panicked(panic))),
+        })
+    }
+
+    /// The tool of a call, and the call with its arguments as the tool takes them.
+    ///
+    /// # Errors
+    /// There is no such tool, or the arguments are not as it wants them.
+    fn checked(
+        &self,
+        mut invocation: ToolInvocation,
+    ) -> Result<(&Arc<dyn DynTool>, ToolInvocation), String> {
+        let assembly = &self.assembly;
+        let Some(entry) = assembly.tool(&invocation.name) else {
+            let known: Vec<&str> = assembly
+                .tool_specs
+                .iter()
+                .map(|spec| spec.name.as_str())
+                .collect();
+            let fault = format!(
+                "there is no tool {:?}; the tools are: {}",
+                invocation.name.chars().take(100).collect::<String>(),
+                known.join(", ")
+            );
+            self.events.warn(Warning::UnknownTool, || fault.clone());
+            return Err(fault);
+        };
+        inject::point("tool");
+        match entry.check.check(std::mem::take(&mut invocation.args)) {
+            Ok(args) => invocation.args = args,
+            Err(fault) => {
+                self.events.warn(Warning::ArgumentsRefused, || {
+                    format!(
+                        "call {:?} of {}: {fault}",
+                        invocation.call_id,
+                        entry.tool.spec().name
+                    )
+                });
+                return Err(fault);
+            }
         }
-        .run(invocation)
-        .await
+        Ok((&entry.tool, invocation))
     }
 
     async fn effect(&self, machine: &mut RunMachine, effect: Effect, context: &Arc<RunContext>) {
@@ -639,57 +681,26 @@ impl NextModel for ModelChain<'_> {
     }
 }
 
-/// The wrappers that are left, and the tools inside them.
-struct ToolChain<'a> {
-    wrappers: &'a [Arc<dyn Middleware>],
-    task: &'a RunTask,
+/// A tool call whose panics become values.
+type GuardedCall<'a> = Guarded<dyn Future<Output = ToolOutcome> + Send + 'a>;
+
+impl CallTool for RunTask {
+    fn call(&self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        // Inside the wrappers, so that a tool that panics is a tool that failed to them, too.
+        let begun = catch(|| {
+            self.checked(invocation)
+                .map(|(tool, invocation)| tool.call_boxed(invocation))
+        });
+        let call: GuardedCall<'_> = match begun {
+            Ok(Ok(call)) => Guarded::boxed(call),
+            Ok(Err(fault)) => return Box::pin(ready(ToolOutcome::Failed(fault))),
+            Err(panic) => return Box::pin(ready(panicked(panic))),
+        };
+        Box::pin(call.map(|guarded| guarded.unwrap_or_else(panicked)))
+    }
 }
 
-impl NextTool for ToolChain<'_> {
-    fn run(&mut self, mut invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            if let Some((outer, inner)) = self.wrappers.split_first() {
-                let mut next = ToolChain {
-                    wrappers: inner,
-                    task: self.task,
-                };
-                return outer.wrap_tool_call(invocation, &mut next).await;
-            }
-            let assembly = &self.task.assembly;
-            let Some(entry) = assembly.tool(&invocation.name) else {
-                let known: Vec<&str> = assembly
-                    .tool_specs
-                    .iter()
-                    .map(|spec| spec.name.as_str())
-                    .collect();
-                let fault = format!(
-                    "there is no tool {:?}; the tools are: {}",
-                    invocation.name.chars().take(100).collect::<String>(),
-                    known.join(", ")
-                );
-                self.task
-                    .events
-                    .warn(Warning::UnknownTool, || fault.clone());
-                return ToolOutcome::Failed(fault);
-            };
-            inject::point("tool");
-            match entry.check.check(std::mem::take(&mut invocation.args)) {
-                Ok(args) => invocation.args = args,
-                Err(fault) => {
-                    self.task.events.warn(Warning::ArgumentsRefused, || {
-                        format!(
-                            "call {:?} of {}: {fault}",
-                            invocation.call_id,
-                            entry.tool.spec().name
-                        )
-                    });
-                    return ToolOutcome::Failed(fault);
-                }
-            }
-            // Inside the wrappers, so that a tool that panics is a tool that failed to them, too.
-            let guarded = Guarded::new(entry.tool.call_boxed(invocation)).await;
-            guarded
-                .unwrap_or_else(|panic| ToolOutcome::Failed(format!("the tool panicked: {panic}")))
-        })
-    }
+/// What a panic is to whoever called.
+fn panicked(panic: String) -> ToolOutcome {
+    ToolOutcome::Failed(format!("the tool panicked: {panic}"))
 }

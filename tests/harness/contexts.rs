@@ -26,7 +26,7 @@ use fawn::state::{Overlay, ThreadState};
 use serde_json::{Value, json};
 
 use crate::host::run_context;
-use crate::parts::{ScriptModel, answer, assembly, calls, human, parts, says, tool};
+use crate::parts::{ScriptModel, Tools, answer, assembly, calls, human, parts, says, tool};
 
 /// What an aside of a middleware was, and what it is answered with.
 type Asides = Arc<Mutex<Vec<Question>>>;
@@ -90,24 +90,6 @@ impl NextModel for Models<'_> {
                     let reply = self.1.model.call_boxed(&request, &mut NoSink).await?;
                     Ok(reply.into())
                 }
-            }
-        })
-    }
-}
-
-/// The chain of wrappers around a tool.
-struct Tools<'a>(&'a [Arc<dyn Middleware>], &'a Assembly);
-
-impl NextTool for Tools<'_> {
-    fn run(&mut self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            if let Some((outer, inner)) = self.0.split_first() {
-                let mut next = Tools(inner, self.1);
-                return outer.wrap_tool_call(invocation, &mut next).await;
-            }
-            match self.1.tool(&invocation.name) {
-                Some(entry) => entry.tool.call_boxed(invocation).await,
-                None => ToolOutcome::Failed("there is no such tool".into()),
             }
         })
     }
@@ -181,7 +163,8 @@ impl Talk {
                 Step::CallTools(list) => {
                     let message_id: Arc<str> = list.message_id.into();
                     let outcomes = list.calls.into_iter().map(|call| {
-                        let mut chain = Tools(assembly.tool_wrappers(), &assembly);
+                        let tools = Tools(&assembly);
+                        let chain = NextTool::new(assembly.tool_wrappers(), &tools);
                         let mut outcome = chain.run(ToolInvocation {
                             message_id: message_id.clone(),
                             call_id: call.id.unwrap_or_default(),

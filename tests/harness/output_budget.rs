@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use fawn::middleware::tool_output_budget::ToolOutputBudget;
 use fawn::middleware::tool_result_sanitization::ToolResultSanitization;
-use fawn::middleware::{Middleware, ModelResponse, NextModel, NextTool};
+use fawn::middleware::{CallTool, Middleware, ModelResponse, NextModel, NextTool};
 use fawn::ports::BoxFuture;
 use fawn::ports::model::{ModelError, ModelRequest, Purpose};
 use fawn::ports::sandbox::Sandbox;
@@ -336,8 +336,8 @@ fn a_sandbox_that_only_the_budget_needs_is_asked_for_once_and_given_back() {
 /// A tool of one outcome.
 struct Tool(ToolOutcome);
 
-impl NextTool for Tool {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+impl CallTool for Tool {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         let outcome = self.0.clone();
         Box::pin(async move { outcome })
     }
@@ -370,8 +370,9 @@ fn says(content: Value) -> ToolOutcome {
 }
 
 fn answered(middleware: &dyn Middleware, name: &str, outcome: ToolOutcome) -> ToolAnswer {
-    let mut tool = Tool(outcome);
-    match ready(middleware.wrap_tool_call(invocation(name), &mut tool)) {
+    let tool = Tool(outcome);
+    let next = NextTool::new(&[], &tool);
+    match ready(middleware.wrap_tool_call(invocation(name), next)) {
         ToolOutcome::Answer(answer) => answer,
         ToolOutcome::Failed(reason) => panic!("{reason}"),
     }
@@ -450,8 +451,9 @@ fn tob_3_what_cannot_be_stored_is_cut_and_the_host_is_warned() {
         let budget = with_sandbox(&files, &own);
         let call = invocation("t");
         let run = call.run.clone();
-        let mut tool = Tool(says(log().into()));
-        let ToolOutcome::Answer(answer) = ready(budget.wrap_tool_call(call, &mut tool)) else {
+        let tool = Tool(says(log().into()));
+        let next = NextTool::new(&[], &tool);
+        let ToolOutcome::Answer(answer) = ready(budget.wrap_tool_call(call, next)) else {
             panic!("an answer");
         };
         let text = answer.content.as_str().unwrap();
@@ -590,13 +592,7 @@ fn tob_bounds_of_tools_differ_and_zero_switches_them_off() {
 /// TRS-3: what is neutralised is whole, and what is cut is neutral.
 #[test]
 fn trs_3_a_cut_makes_no_tag_of_the_framework() {
-    struct Inner<'a>(&'a ToolResultSanitization, Tool);
-    impl NextTool for Inner<'_> {
-        fn run(&mut self, call: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-            self.0.wrap_tool_call(call, &mut self.1)
-        }
-    }
-    let clean = ToolResultSanitization::new([]);
+    let clean: [Arc<dyn Middleware>; 1] = [Arc::new(ToolResultSanitization::new([]))];
     let config = ToolOutputConfig {
         fallback_max_chars: 200,
         fallback_head_chars: 30,
@@ -610,8 +606,9 @@ fn trs_3_a_cut_makes_no_tag_of_the_framework() {
             "x".repeat(pad),
             "y</system-reminder>".repeat(40)
         );
-        let mut inner = Inner(&clean, Tool(says(text.into())));
-        let outcome = ready(budget.wrap_tool_call(invocation("web_fetch"), &mut inner));
+        let tool = Tool(says(text.into()));
+        let inner = NextTool::new(&clean, &tool);
+        let outcome = ready(budget.wrap_tool_call(invocation("web_fetch"), inner));
         let ToolOutcome::Answer(answer) = outcome else {
             panic!("an answer")
         };

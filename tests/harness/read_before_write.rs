@@ -7,7 +7,7 @@ use fawn::agent::assembly::Assembly;
 use fawn::agent::machine::{RunMachine, RunOptions};
 use fawn::agent::step::Step;
 use fawn::middleware::read_before_write::{READ_MARK, ReadBeforeWrite};
-use fawn::middleware::{Middleware, NextTool};
+use fawn::middleware::{CallTool, Middleware, NextTool};
 use fawn::ports::BoxFuture;
 use fawn::ports::model::ModelReply;
 use fawn::ports::sandbox::Sandbox;
@@ -21,7 +21,7 @@ use fawn::state::{Overlay, ThreadState};
 use serde_json::{Value, json};
 
 use crate::host::run_context;
-use crate::parts::{ScriptModel, answer, assembly, calls, human, parts, says, tool};
+use crate::parts::{ScriptModel, Tools, answer, assembly, calls, human, parts, says, tool};
 use crate::ports::{Behaviour, Files};
 
 const PATH: &str = "/mnt/user-data/workspace/a.txt";
@@ -70,22 +70,6 @@ fn tools(files: &Arc<Files>, ran: &Arc<Mutex<Vec<String>>>) -> Vec<Arc<dyn DynTo
         })
     };
     vec![make("read_file"), make("write_file"), make("str_replace")]
-}
-
-/// The chain of wrappers around a tool.
-struct Tools<'a>(&'a [Arc<dyn Middleware>], &'a Assembly);
-
-impl NextTool for Tools<'_> {
-    fn run(&mut self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            if let Some((outer, inner)) = self.0.split_first() {
-                let mut next = Tools(inner, self.1);
-                return outer.wrap_tool_call(invocation, &mut next).await;
-            }
-            let tool = &self.1.tool(&invocation.name).unwrap().tool;
-            tool.call_boxed(invocation).await
-        })
-    }
 }
 
 /// Polls all calls in turns to their end.
@@ -155,25 +139,17 @@ impl Agent {
                 Step::CallTools(list) => {
                     let message_id: Arc<str> = list.message_id.into();
                     let wrappers = self.assembly.tool_wrappers();
-                    let mut chains: Vec<Tools<'_>> = list
-                        .calls
-                        .iter()
-                        .map(|_| Tools(wrappers, &self.assembly))
-                        .collect();
-                    let futures = list
-                        .calls
-                        .into_iter()
-                        .zip(&mut chains)
-                        .map(|(call, chain)| {
-                            chain.run(ToolInvocation {
-                                message_id: message_id.clone(),
-                                call_id: call.id.unwrap_or_default(),
-                                name: call.name,
-                                args: call.args,
-                                reads: list.reads.clone(),
-                                run: context.clone(),
-                            })
-                        });
+                    let tools = Tools(&self.assembly);
+                    let futures = list.calls.into_iter().map(|call| {
+                        NextTool::new(wrappers, &tools).run(ToolInvocation {
+                            message_id: message_id.clone(),
+                            call_id: call.id.unwrap_or_default(),
+                            name: call.name,
+                            args: call.args,
+                            reads: list.reads.clone(),
+                            run: context.clone(),
+                        })
+                    });
                     machine.tools_returned(together(futures.collect()));
                 }
                 Step::Await(_) => panic!("no hook here asks for anything"),
@@ -401,8 +377,8 @@ fn rbw_4_a_call_that_is_cancelled_holds_up_nobody() {
     let port: Arc<dyn ThreadFiles> = files.clone();
     let guard = ReadBeforeWrite::new(Some(port), None);
     struct Hangs(bool);
-    impl NextTool for Hangs {
-        fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+    impl CallTool for Hangs {
+        fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
             match self.0 {
                 true => Box::pin(std::future::pending()),
                 false => Box::pin(async { ToolOutcome::Answer(ToolAnswer::default()) }),
@@ -418,10 +394,10 @@ fn rbw_4_a_call_that_is_cancelled_holds_up_nobody() {
         run: run_context(),
     };
     let mut context = Context::from_waker(Waker::noop());
-    let (mut hanging, mut waiting, mut last) = (Hangs(true), Hangs(false), Hangs(false));
-    let mut first = guard.wrap_tool_call(call(), &mut hanging);
-    let mut second = guard.wrap_tool_call(call(), &mut waiting);
-    let mut third = guard.wrap_tool_call(call(), &mut last);
+    let (hanging, answering) = (Hangs(true), Hangs(false));
+    let mut first = guard.wrap_tool_call(call(), NextTool::new(&[], &hanging));
+    let mut second = guard.wrap_tool_call(call(), NextTool::new(&[], &answering));
+    let mut third = guard.wrap_tool_call(call(), NextTool::new(&[], &answering));
     assert!(first.as_mut().poll(&mut context).is_pending());
     assert!(second.as_mut().poll(&mut context).is_pending());
     assert!(third.as_mut().poll(&mut context).is_pending());

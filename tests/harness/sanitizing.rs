@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use fawn::middleware::input_sanitization::InputSanitization;
 use fawn::middleware::tool_result_sanitization::ToolResultSanitization;
-use fawn::middleware::{Middleware, ModelResponse, NextModel, NextTool};
+use fawn::middleware::{CallTool, Middleware, ModelResponse, NextModel, NextTool};
 use fawn::ports::BoxFuture;
 use fawn::ports::model::{ModelError, ModelRequest, Purpose};
 use fawn::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
@@ -34,8 +34,8 @@ impl NextModel for Model {
 /// Answers every call with one outcome.
 struct Tool(ToolOutcome);
 
-impl NextTool for Tool {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+impl CallTool for Tool {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         let outcome = self.0.clone();
         Box::pin(async move { outcome })
     }
@@ -159,7 +159,7 @@ fn after(name: &str, outcome: ToolOutcome) -> ToolOutcome {
         reads: ChannelReads::default(),
         run: run_context(),
     };
-    ready(middleware.wrap_tool_call(invocation, &mut Tool(outcome)))
+    ready(middleware.wrap_tool_call(invocation, NextTool::new(&[], &Tool(outcome))))
 }
 
 fn answer(content: Value) -> ToolOutcome {

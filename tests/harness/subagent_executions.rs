@@ -32,7 +32,7 @@ use fawn::state::{Overlay, ThreadState};
 use serde_json::{Value, json};
 
 use crate::host::run_context;
-use crate::parts::{answer, assembly, calls, human, parts, says, tool};
+use crate::parts::{Tools, answer, assembly, calls, human, parts, says, tool};
 
 /// What each execution's model answers, and what it was asked.
 #[derive(Default)]
@@ -83,23 +83,6 @@ impl NextModel for Models<'_> {
             };
             let mut next = Models(inner, self.1);
             outer.wrap_model_call(request, &mut next).await
-        })
-    }
-}
-
-struct Tools<'a>(&'a [Arc<dyn Middleware>], &'a Assembly);
-
-impl NextTool for Tools<'_> {
-    fn run(&mut self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(async move {
-            let Some((outer, inner)) = self.0.split_first() else {
-                return match self.1.tool(&invocation.name) {
-                    Some(entry) => entry.tool.call_boxed(invocation).await,
-                    None => ToolOutcome::Failed("there is no such tool".into()),
-                };
-            };
-            let mut next = Tools(inner, self.1);
-            outer.wrap_tool_call(invocation, &mut next).await
         })
     }
 }
@@ -238,7 +221,8 @@ impl Execution {
             Step::CallTools(list) => {
                 let message_id: Arc<str> = list.message_id.into();
                 let outcomes = list.calls.into_iter().map(|call| {
-                    let mut chain = Tools(assembly.tool_wrappers(), assembly);
+                    let tools = Tools(assembly);
+                    let chain = NextTool::new(assembly.tool_wrappers(), &tools);
                     ready(chain.run(ToolInvocation {
                         message_id: message_id.clone(),
                         call_id: call.id.unwrap_or_default(),

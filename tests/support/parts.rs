@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use fawn::agent::assembly::{Assembly, AssemblyParts};
 use fawn::middleware::{
-    Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel, NextTool,
+    CallTool, Hook, HookContext, HookOutput, Hooks, Middleware, ModelResponse, NextModel, NextTool,
 };
 use fawn::ports::BoxFuture;
 use fawn::ports::model::{
@@ -202,7 +202,7 @@ impl Middleware for Noting {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             self.note("tool>");
@@ -210,6 +210,18 @@ impl Middleware for Noting {
             self.note("<tool");
             outcome
         })
+    }
+}
+
+/// The tools of an agent, inside of all wrappers.
+pub struct Tools<'a>(pub &'a Assembly);
+
+impl CallTool for Tools<'_> {
+    fn call(&self, invocation: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        match self.0.tool(&invocation.name) {
+            Some(entry) => entry.tool.call_boxed(invocation),
+            None => Box::pin(async { ToolOutcome::Failed("there is no such tool".into()) }),
+        }
     }
 }
 

@@ -193,7 +193,7 @@ impl Middleware for Guardrail {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
             match self.refusal(&invocation).await {

@@ -320,11 +320,7 @@ impl HostMiddleware {
             .is_none_or(|names| names.iter().any(|name| name == tool))
     }
 
-    async fn around_tool(
-        &self,
-        mut invocation: ToolInvocation,
-        next: &mut dyn NextTool,
-    ) -> ToolOutcome {
+    async fn around_tool(&self, mut invocation: ToolInvocation, next: NextTool<'_>) -> ToolOutcome {
         let when = self.config.when();
         if when != When::After {
             let run = invocation.run.clone();
@@ -515,7 +511,7 @@ impl Middleware for HostMiddleware {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         match self.is_asked_about(&invocation.name) {
             true => Box::pin(self.around_tool(invocation, next)),

@@ -113,7 +113,7 @@ impl Middleware for SandboxAudit {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if invocation.name != TOOL {
             return next.run(invocation);
@@ -133,8 +133,9 @@ impl Middleware for SandboxAudit {
             Verdict::Tell(rule) => rule,
         };
         record(&invocation, command, Risk::Medium, rule.name);
+        let call = next.run(invocation);
         Box::pin(async move {
-            let mut outcome = next.run(invocation).await;
+            let mut outcome = call.await;
             if let ToolOutcome::Answer(answer) = &mut outcome
                 && answer.update.is_none()
                 && !answer.end_run

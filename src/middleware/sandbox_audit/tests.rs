@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::middleware::CallTool;
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::TOOL_META;
 use crate::ports::signals::AuditRecord;
@@ -447,17 +448,17 @@ fn mw_aud_1_other_tools_are_left_alone() {
 }
 
 /// Answers with what it holds.
-struct Inside(Option<ToolOutcome>);
+struct Inside(ToolOutcome);
 
-impl NextTool for Inside {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        Box::pin(std::future::ready(self.0.take().expect("one call")))
+impl CallTool for Inside {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        Box::pin(std::future::ready(self.0.clone()))
     }
 }
 
 fn risky(outcome: ToolOutcome) -> ToolOutcome {
-    let mut inside = Inside(Some(outcome));
-    ready(SandboxAudit.wrap_tool_call(bash(json!("sudo ls")), &mut inside))
+    let inside = Inside(outcome);
+    ready(SandboxAudit.wrap_tool_call(bash(json!("sudo ls")), NextTool::new(&[], &inside)))
 }
 
 fn answer(content: Value) -> ToolAnswer {

@@ -196,7 +196,7 @@ impl Middleware for SkillToolPolicy {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         let active = invocation.run.facts.signals.skills();
         let source = Source::of(active, &invocation.reads);

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::super::skill_activation::testing::{Shelf, in_context, path, user};
 use super::*;
-use crate::middleware::RunFacts;
 use crate::middleware::stage::run_as;
 use crate::middleware::testing::{called, passed_on, request};
+use crate::middleware::{CallTool, RunFacts};
 use crate::ports::active_skills::SlashActivation;
 use crate::ports::tool::ToolAnswer;
 use crate::skills::Category;
@@ -280,8 +280,8 @@ fn calls_left_open_by_an_earlier_run_stay_under_its_slash() {
 /// The search: what it found, in what form.
 struct Search(ToolAnswer);
 
-impl NextTool for Search {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+impl CallTool for Search {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(std::future::ready(ToolOutcome::Answer(self.0.clone())))
     }
 }
@@ -291,7 +291,11 @@ fn searched(names: &[&str], answer: ToolAnswer) -> Result<(String, Value), Strin
     let mut invocation = call("tool_search", json!({"query": "x"}));
     invocation.reads = context(names);
     invocation.run = run_with(stage.facts.clone());
-    let outcome = ready(stage.part.wrap_tool_call(invocation, &mut Search(answer)));
+    let outcome = ready(
+        stage
+            .part
+            .wrap_tool_call(invocation, NextTool::new(&[], &Search(answer))),
+    );
     match outcome {
         ToolOutcome::Failed(fault) => Err(fault),
         ToolOutcome::Answer(answer) => {
@@ -390,7 +394,7 @@ fn mw_stp_5_a_result_of_another_shape_is_withheld() {
     let outcome = ready(
         stage
             .part
-            .wrap_tool_call(invocation, &mut Search(strange.clone())),
+            .wrap_tool_call(invocation, NextTool::new(&[], &Search(strange.clone()))),
     );
     assert_eq!(outcome, ToolOutcome::Answer(strange));
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::middleware::stage::{execution, run_as};
 use crate::middleware::summarization::SummaryModels;
-use crate::middleware::{NextTool, RunFacts, compose};
+use crate::middleware::{CallTool, NextTool, RunFacts, compose};
 use crate::ports::BoxFuture;
 use crate::ports::thread_files::ThreadFiles;
 use crate::ports::tool::{ToolAnswer, ToolInvocation, ToolOutcome};
@@ -190,8 +190,8 @@ fn what_the_configuration_switches_off_is_off_for_subagents_too() {
 /// Writes to a file and takes its time.
 struct Slow(Arc<Mutex<Vec<&'static str>>>, &'static str);
 
-impl NextTool for Slow {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+impl CallTool for Slow {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
         Box::pin(async move {
             self.0.lock().expect("a lock").push(self.1);
             let mut looks = 0;
@@ -225,8 +225,8 @@ fn writes(chains: [&[Arc<dyn Middleware>]; 2], runs: [RunFacts; 2]) -> Vec<&'sta
         )
     });
     let [first, second] = invocations;
-    let mut inside = [Slow(log.clone(), "first"), Slow(log.clone(), "second")];
-    let [inside_first, inside_second] = &mut inside;
+    let inside = ["first", "second"].map(|name| Slow(log.clone(), name));
+    let [inside_first, inside_second] = inside.each_ref().map(|tool| NextTool::new(&[], tool));
     let mut first = pin!(guards[0].wrap_tool_call(first, inside_first));
     let mut second = pin!(guards[1].wrap_tool_call(second, inside_second));
     let mut context = Context::from_waker(Waker::noop());

@@ -223,14 +223,15 @@ impl Middleware for ToolOutputBudget {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if self.limits.is_exempt(&invocation.name) {
             return next.run(invocation);
         }
+        let call = Call::of(&invocation);
+        let answer = next.run(invocation);
         Box::pin(async move {
-            let call = Call::of(&invocation);
-            let mut outcome = next.run(invocation).await;
+            let mut outcome = answer.await;
             match &mut outcome {
                 // On its own: while a tool works, this is not begun and takes no room.
                 ToolOutcome::Answer(answer) => Box::pin(self.budget(&call, answer)).await,

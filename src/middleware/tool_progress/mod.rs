@@ -219,7 +219,7 @@ impl Middleware for ToolProgress {
     fn wrap_tool_call<'a>(
         &'a self,
         invocation: ToolInvocation,
-        next: &'a mut dyn NextTool,
+        next: NextTool<'a>,
     ) -> BoxFuture<'a, ToolOutcome> {
         if !self.watches(&invocation.name) {
             return next.run(invocation);
@@ -231,9 +231,10 @@ impl Middleware for ToolProgress {
             let blocked = refused_as(content, of_blocked());
             return Box::pin(std::future::ready(blocked));
         }
+        let tool = invocation.name.clone();
+        let call = next.run(invocation);
         Box::pin(async move {
-            let tool = invocation.name.clone();
-            let outcome = next.run(invocation).await;
+            let outcome = call.await;
             if let ToolOutcome::Answer(answer) = &outcome {
                 self.assess(&run, tool, answer);
             }

@@ -1,12 +1,14 @@
 //! Unit tests of the guard over tools that get nowhere.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::middleware::RunFacts;
 use crate::middleware::stage::{Answers, Stage, execution, heard, run_as};
 use crate::middleware::testing::called;
 use crate::middleware::tool_result_class::of_failure;
+use crate::middleware::{CallTool, RunFacts};
 use crate::protocol::message::ToolStatus;
 use crate::state::update::StateUpdate;
 use crate::tools::testing::{call, ready, run_with};
@@ -21,11 +23,11 @@ fn guard(change: impl FnOnce(&mut ToolProgressConfig)) -> ToolProgress {
 }
 
 /// Answers with a class, and counts.
-struct Tool<'a>(&'a str, usize);
+struct Tool<'a>(&'a str, AtomicUsize);
 
-impl NextTool for Tool<'_> {
-    fn run(&mut self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
-        self.1 += 1;
+impl CallTool for Tool<'_> {
+    fn call(&self, _: ToolInvocation) -> BoxFuture<'_, ToolOutcome> {
+        self.1.fetch_add(1, Ordering::Relaxed);
         let answer = ToolAnswer {
             content: "x".into(),
             status: ToolStatus::Error,
@@ -44,9 +46,9 @@ fn fails(guard: &ToolProgress, thread: &str, run: &str, tool: &str, reason: &str
 fn fails_as(guard: &ToolProgress, facts: RunFacts, tool: &str, reason: &str) -> bool {
     let mut invocation = call(tool, json!({}));
     invocation.run = run_with(facts);
-    let mut inside = Tool(reason, 0);
-    ready(guard.wrap_tool_call(invocation, &mut inside));
-    inside.1 == 1
+    let inside = Tool(reason, AtomicUsize::new(0));
+    ready(guard.wrap_tool_call(invocation, NextTool::new(&[], &inside)));
+    inside.1.into_inner() == 1
 }
 
 fn hints(guard: &ToolProgress, thread: &str, run: &str, answers: Answers) -> Vec<String> {
