@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::ports::call_key::call_key;
 use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::ports::host_answer::tool_answer;
 use crate::ports::tool::{
@@ -79,8 +80,8 @@ impl Tool for HostTool {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+        let idempotency_key = call_key(&invocation);
         let ToolInvocation {
-            message_id,
             call_id,
             name,
             args,
@@ -93,9 +94,7 @@ impl Tool for HostTool {
             name,
             args,
             deadline: self.deadline,
-            // Call ids repeat from turn to turn, so the message is part of the key; the run is not, since a later run may
-            // ask again for what an earlier one did not live to store.
-            idempotency_key: format!("{}/{message_id}/{call_id}", run.thread_id),
+            idempotency_key,
             tool_call_id: Some(call_id.clone()),
             also: AnswerCheck::default(),
         });

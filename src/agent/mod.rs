@@ -18,6 +18,7 @@ pub mod selection;
 pub mod step;
 pub mod subagent;
 pub mod subagent_scope;
+pub mod subagent_settings;
 pub mod tool_list;
 
 /// What middlewares there are, for whoever writes a configuration.

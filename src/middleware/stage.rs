@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::testing::request;
 use super::{Hook, HookContext, HookOutput, Jump, Middleware, ModelResponse, NextModel, RunFacts};
 use crate::ports::BoxFuture;
+use crate::ports::call_key::AskedCalls;
 use crate::ports::delegate::SubagentRun;
 use crate::ports::model::{ModelError, ModelRequest};
 use crate::protocol::error::{Error, ErrorCode};
@@ -29,8 +30,10 @@ pub(crate) fn execution(thread: &str, run: &str, execution: &str) -> RunFacts {
     RunFacts {
         subagent: Some(Arc::new(SubagentRun {
             execution_id: execution.into(),
+            message_id: "m0".into(),
             task_id: format!("task of {execution}").into(),
             name: "general-purpose".into(),
+            asked: AskedCalls::default(),
         })),
         ..run_as(thread, run)
     }

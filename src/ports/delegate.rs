@@ -8,25 +8,32 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::BoxFuture;
+use super::call_key::AskedCalls;
 use super::host::RunContext;
 use super::model::Usage;
 use crate::protocol::message::Message;
 use crate::state::channels::Channel;
 
 /// Which subagent a run is, for the parts of its agent (SUB-20, SUB-33).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct SubagentRun {
     /// Unique among all executions of the process. Call ids come back in later runs and identify nothing.
     pub execution_id: Arc<str>,
+    /// The message of the `task` call. With the call it names the piece of work, also when it is done again later.
+    pub message_id: Arc<str>,
     /// The `task` call that it answers.
     pub task_id: Arc<str>,
     /// Name of the subagent.
     pub name: Arc<str>,
+    /// The calls that the host was asked about.
+    pub asked: AskedCalls,
 }
 
 /// One piece of work for a subagent.
 #[derive(Clone, Debug)]
 pub struct Delegation {
+    /// The message of the call that delegates.
+    pub message_id: Arc<str>,
     /// The call that delegates.
     pub task_id: String,
     /// Name of the subagent, one of [`Delegate::names`].

@@ -3,6 +3,7 @@
 pub mod active_skills;
 pub mod agents;
 pub mod authorization;
+pub mod call_key;
 pub mod checkpoint;
 pub mod clock;
 pub mod delegate;

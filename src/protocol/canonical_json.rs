@@ -74,6 +74,14 @@ pub fn canonical_hash(value: &Value) -> String {
     hasher.finish()
 }
 
+/// [`canonical_hash`] of an object with these members.
+pub fn members_hash(members: &Map<String, Value>) -> String {
+    let mut hasher = Hasher::default();
+    // The hasher takes whatever it is given.
+    let _ = write_members(&mut hasher, members);
+    hasher.finish()
+}
+
 /// [`canonical_hash`] of a text: of the JSON string, quotes and escapes included, not of the text itself (AD-3).
 pub fn text_hash(text: &str) -> String {
     let mut hasher = Hasher::default();

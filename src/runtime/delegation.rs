@@ -17,11 +17,12 @@ use super::events::RunEvents;
 use super::family::{Child, Family};
 use super::run::RunShared;
 use super::sync::lock;
-use super::task_events::TaskEvents;
+use super::task_events::{CancelledBy, TaskEvents};
 use super::thread::OpenThread;
 use super::worker::RunTask;
 use crate::agent::step::Outcome;
 use crate::ports::BoxFuture;
+use crate::ports::call_key::AskedCalls;
 use crate::ports::delegate::{Delegate, Delegation, DelegationEnd, SubagentRun};
 use crate::ports::host::RunFacts;
 use crate::protocol::message::Kind;
@@ -220,8 +221,10 @@ impl Execution {
             task,
             subagent: Arc::new(SubagentRun {
                 execution_id: NEXT.fetch_add(1, Ordering::Relaxed).to_string().into(),
+                message_id: delegation.message_id.clone(),
                 task_id,
                 name: delegation.subagent.as_str().into(),
+                asked: AskedCalls::default(),
             }),
             has_ended: false,
         }
@@ -237,8 +240,16 @@ impl Execution {
         end.usage = self.task.usage();
         end.model_name = self.task.model_name().map(str::to_owned);
         self.parent.end_task(&self.run, end.usage.as_ref());
-        self.task.ended(&end);
+        self.task.ended(&end, || self.cancelled_by());
         end
+    }
+
+    /// Only the host ends a delegation by itself; whatever else drops it is about its run.
+    fn cancelled_by(&self) -> CancelledBy {
+        match self.run.cancel.is_cancelled() {
+            true => CancelledBy::Task(self.run.cancel_reason()),
+            false => CancelledBy::Run(self.parent.cancel_reason()),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::subagents::{Subagents, direct_limits};
 use crate::adapters::host_tool::HostTool;
 use crate::agent::direct;
 use crate::agent::subagent_scope::SubagentScope;
+use crate::agent::subagent_settings::SubagentSettings;
 use crate::agent::tool_list::{self, ConfiguredTool};
 use crate::middleware::guardrail_provider;
 use crate::middleware::read_before_write::FileTurns;
@@ -94,7 +95,17 @@ impl Runtime {
             group: None,
             tool: Arc::new(HostTool::new(tool.clone())),
         });
+        let tools: Arc<[ConfiguredTool]> = tools.collect();
         let registry = Arc::new(Registry::of(&app));
+        let settings = SubagentSettings {
+            app: &app,
+            at: "",
+            registry: &registry,
+            scope: &SubagentScope::All,
+            agent: None,
+            tools: &tools,
+        };
+        settings.check(warnings);
         let parent = Parent {
             scope,
             app,
@@ -102,7 +113,7 @@ impl Runtime {
                 ModelRef::Named(name) => ParentModel::Named(name.clone()),
                 ModelRef::Inline(entry) => ParentModel::Given(entry.clone()),
             },
-            tools: tools.collect(),
+            tools,
             groups: None,
             is_lead: false,
             access: None,

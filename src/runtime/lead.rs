@@ -28,6 +28,7 @@ use crate::agent::options::{LeadOptions, SubagentLimits, recursion_limit};
 use crate::agent::sections::Sections;
 use crate::agent::selection::AgentSelection;
 use crate::agent::subagent_scope::SubagentScope;
+use crate::agent::subagent_settings::SubagentSettings;
 use crate::agent::tool_list::{ConfiguredTool, SelfTool};
 use crate::middleware::OtherModel;
 use crate::middleware::read_before_write::FileTurns;
@@ -372,6 +373,21 @@ impl Runtime {
         let registry = options
             .subagent_enabled
             .then(|| Arc::new(Registry::of(app)));
+        let scope_of_subagents = SubagentScope::of(agent);
+        if let Some(registry) = &registry {
+            let settings = SubagentSettings {
+                app,
+                at: match config.app_config.is_some() {
+                    true => "/app_config",
+                    false => "",
+                },
+                registry,
+                scope: &scope_of_subagents,
+                agent,
+                tools: &configured,
+            };
+            settings.check(&mut warnings);
+        }
         let family = registry.as_ref().map(|registry| {
             let parent = Parent {
                 scope: scope.clone(),
@@ -393,9 +409,18 @@ impl Runtime {
                 described: is_described.then(|| config.build.clone()),
                 told: warnings.clone(),
             };
-            Family::new(self, parent, registry.clone(), SubagentScope::of(agent))
+            Family::new(self, parent, registry.clone(), scope_of_subagents.clone())
         });
         let family = family.transpose()?.flatten();
+        if subagents.is_some() && family.is_none() {
+            let why = match (options.subagent_enabled, &scope_of_subagents) {
+                (false, SubagentScope::Denied) => "its allowed_subagents is empty",
+                (false, _) => "nothing sets subagent_enabled",
+                (true, _) => "none of its allowed_subagents is there",
+            };
+            let text = format!("/subagent_runtime is not used: the agent does not delegate, as {why}");
+            warnings.add(Warning::SubagentSettingDoubtful, text);
+        }
         let delegation = family.map(|family| self.delegation(family, subagents, &mut warnings));
         let (delegate, children_ask) = delegation.unzip();
         let limit = config.recursion_limit;

@@ -10,10 +10,18 @@ use serde_json::{Map, Value, json};
 use super::events::RunEvents;
 use super::sync::lock;
 use crate::agent::step::Note;
-use crate::ports::delegate::{DelegationEnd, DelegationStatus};
+use crate::ports::delegate::{DelegationCap, DelegationEnd, DelegationStatus};
 use crate::ports::model::Usage;
 use crate::protocol::json::{push_number, push_quoted, quote};
 use crate::protocol::message::{Kind, Message};
+
+/// Whom somebody ended, when a delegation was cancelled.
+pub enum CancelledBy {
+    /// It alone was, with this reason.
+    Task(Option<String>),
+    /// The run that delegates was, with this reason, or it let go of its calls.
+    Run(Option<String>),
+}
 
 /// The events of one delegation.
 pub struct TaskEvents {
@@ -132,8 +140,8 @@ impl TaskEvents {
         });
     }
 
-    /// The event of the end.
-    pub fn ended(&self, end: &DelegationEnd) {
+    /// The event of the end. `cancelled_by` is asked where it was cancelled.
+    pub fn ended(&self, end: &DelegationEnd, cancelled_by: impl Fn() -> CancelledBy) {
         let kind = match end.status {
             DelegationStatus::Completed => "task_completed",
             DelegationStatus::Failed => "task_failed",
@@ -142,11 +150,23 @@ impl TaskEvents {
         };
         self.parent.task(kind, || {
             let usage = usage_value(end.usage.clone());
-            let what = match end.status {
-                DelegationStatus::Completed => ("result", json!(end.result)),
-                _ => ("error", json!(end.error)),
-            };
-            self.data([what, ("usage", usage)])
+            let error = ("error", json!(end.error));
+            let cap = ("stop_reason", json!(end.cap.map(DelegationCap::name)));
+            match end.status {
+                DelegationStatus::Completed => {
+                    self.data([("result", json!(end.result)), cap, ("usage", usage)])
+                }
+                DelegationStatus::Failed => self.data([error, cap, ("usage", usage)]),
+                DelegationStatus::Cancelled => {
+                    let (scope, reason) = match cancelled_by() {
+                        CancelledBy::Task(reason) => ("task", reason),
+                        CancelledBy::Run(reason) => ("run", reason),
+                    };
+                    let (scope, reason) = (("scope", scope.into()), ("reason", json!(reason)));
+                    self.data([error, scope, reason, ("usage", usage)])
+                }
+                DelegationStatus::TimedOut => self.data([error, ("usage", usage)]),
+            }
         });
     }
 

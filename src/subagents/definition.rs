@@ -28,7 +28,7 @@ const INHERIT: &str = "inherit";
 /// What the built-in subagents, and those of the operator unless told otherwise, do not have (SUB-10, SUB-11).
 const DISALLOWED: [&str; 3] = [TASK_TOOL, "ask_clarification", "present_files"];
 /// Tools of the subagent `bash` (SUB-10).
-const BASH_TOOLS: [&str; 5] = ["bash", "ls", "read_file", "write_file", "str_replace"];
+pub const BASH_TOOLS: [&str; 5] = ["bash", "ls", "read_file", "write_file", "str_replace"];
 /// Turns of the built-in subagents (SUB-10).
 const GENERAL_PURPOSE_TURNS: u64 = 150;
 const BASH_TURNS: u64 = 60;

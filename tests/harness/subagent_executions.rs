@@ -14,6 +14,7 @@ use fawn::middleware::{
     compose_subagent,
 };
 use fawn::ports::BoxFuture;
+use fawn::ports::call_key::AskedCalls;
 use fawn::ports::delegate::SubagentRun;
 use fawn::ports::host::{RunContext, RunStart};
 use fawn::ports::model::{
@@ -145,8 +146,10 @@ impl Subagent {
             subagent: Some(Arc::new(SubagentRun {
                 execution_id: id.into(),
                 // Ids of calls come back: they tell nobody apart.
+                message_id: "m0".into(),
                 task_id: "call_0".into(),
                 name: "general-purpose".into(),
+                asked: AskedCalls::default(),
             })),
             ..RunFacts::default()
         };

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::middleware::reply::members;
 use crate::ports::BoxFuture;
+use crate::ports::call_key::call_key;
 use crate::ports::guardrail::{GuardrailProvider, GuardrailQuestion};
 use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
 use crate::protocol::app_config::HostGuardrailConfig;
@@ -38,10 +39,7 @@ impl AskHost {
             tool_call_id: Some(invocation.call_id.clone()),
             deadline: self.deadline,
             // That of the tool call, so that a run that goes on where another stopped asks with the same key.
-            idempotency_key: format!(
-                "{}/{}/{}/guardrail",
-                run.thread_id, invocation.message_id, invocation.call_id
-            ),
+            idempotency_key: format!("{}/guardrail", call_key(invocation)),
             also: AnswerCheck::default(),
         })?;
         loop {

@@ -176,7 +176,7 @@ impl HostMiddleware {
         };
         HostCall {
             also,
-            ..question.about_call(&invocation.message_id, invocation.call_id.clone())
+            ..question.about_call(invocation)
         }
     }
 

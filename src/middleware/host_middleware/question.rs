@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ports::call_key::call_key;
 use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, RunFacts};
 use crate::ports::model::ModelRequest;
 use crate::ports::tool::{ToolInvocation, ToolOutcome};
@@ -177,14 +178,14 @@ impl<'a> Question<'a> {
     }
 
     /// The host call about a tool call. Like that of the tool itself, its key is the same in a later run that asks again.
-    pub(super) fn about_call(self, message_id: &str, call_id: String) -> HostCall {
+    pub(super) fn about_call(self, invocation: &ToolInvocation) -> HostCall {
         let key = format!(
-            "{}/{message_id}/{call_id}/middleware/{}/{}",
-            self.run.thread_id,
+            "{}/middleware/{}/{}",
+            call_key(invocation),
             self.name,
             self.point.phase().unwrap_or_default()
         );
-        self.into_call(Some(call_id), key)
+        self.into_call(Some(invocation.call_id.clone()), key)
     }
 
     fn into_call(self, tool_call_id: Option<String>, idempotency_key: String) -> HostCall {

@@ -156,6 +156,8 @@ impl SubagentsConfig {
         }
         for (name, agent) in &self.custom_agents {
             let at = format!("/custom_agents/{}", pointer_token(name));
+            // No model can ask for it, and no message can name it.
+            not_blank(&at, name)?;
             agent.validate().map_err(|error| error.below(&at))?;
         }
         Ok(())

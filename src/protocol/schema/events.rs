@@ -288,6 +288,7 @@ pub const EVENT_TYPES: &[EventType] = &[
                 json!({
                     "task_id": task_id(),
                     "result": {"description": "The whole result.", "type": "string"},
+                    "stop_reason": task_stop_reason(),
                     "usage": task_usage(),
                     "model_name": model_name(),
                 }),
@@ -298,17 +299,25 @@ pub const EVENT_TYPES: &[EventType] = &[
     EventType {
         name: "task_failed",
         about: "A delegation failed, or there was no place for it.",
-        data: task_without_result,
+        data: || task_without_result(json!({"stop_reason": task_stop_reason()})),
     },
     EventType {
         name: "task_cancelled",
         about: "A delegation was ended by the host, or with its run.",
-        data: task_without_result,
+        data: || {
+            task_without_result(json!({
+                "scope": {
+                    "description": "What was ended: this delegation alone, by cancel_task (task), or its run, or the calls that the run was making (run).",
+                    "anyOf": [{"enum": ["task", "run"]}, {"type": "string"}],
+                },
+                "reason": {"description": "The reason given with cancel_task, or with the cancel of the run.", "type": ["string", "null"]},
+            }))
+        },
     },
     EventType {
         name: "task_timed_out",
         about: "The time of a delegation was over.",
-        data: task_without_result,
+        data: || task_without_result(json!({})),
     },
     EventType {
         name: "gap",
@@ -445,16 +454,25 @@ pub fn run_result() -> Value {
 }
 
 /// The data of a delegation that ended without a result.
-fn task_without_result() -> Value {
-    object(
-        json!({
-            "task_id": task_id(),
-            "error": {"description": "Why.", "type": ["string", "null"]},
-            "usage": task_usage(),
-            "model_name": model_name(),
-        }),
-        &[],
-    )
+/// `more` are members besides those that every such end has.
+fn task_without_result(more: Value) -> Value {
+    let mut members = json!({
+        "task_id": task_id(),
+        "error": {"description": "Why.", "type": ["string", "null"]},
+        "usage": task_usage(),
+        "model_name": model_name(),
+    });
+    if let (Some(members), Value::Object(more)) = (members.as_object_mut(), more) {
+        members.extend(more);
+    }
+    object(members, &[])
+}
+
+fn task_stop_reason() -> Value {
+    json!({
+        "description": "The limit that ended the work early; null when none did.",
+        "anyOf": [{"enum": ["token_capped", "turn_capped", "loop_capped"]}, {"type": ["string", "null"]}],
+    })
 }
 
 fn task_id() -> Value {

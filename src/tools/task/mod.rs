@@ -143,6 +143,7 @@ impl TaskTool {
             inherited: inherited
                 .filter_map(|channel| Some((channel, invocation.reads.get(channel)?.clone())))
                 .collect(),
+            message_id: invocation.message_id,
             task_id: invocation.call_id,
             run: invocation.run,
         })
