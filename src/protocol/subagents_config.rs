@@ -13,7 +13,8 @@ use super::error::{Error, ErrorCode};
 pub struct NewSubagents {
     /// How many subagents run at once. Default: the runtime's section `subagent_runtime`.
     pub config: Option<CapacityConfig>,
-    /// Most delegations of one run of an assembly that names the object, 1 to 50. Default: the runtime's
+    /// Most delegations of one run of an assembly that names the object, 1 to 50, unless the request says otherwise: the option
+    /// `max_total_subagents` of a lead agent comes first, more or less (RT-40). Default: the runtime's
     /// `subagents.max_total_per_run`.
     #[schemars(range(min = 1, max = 50))]
     pub max_total_per_run: Option<u64>,

@@ -6,6 +6,7 @@ use fawn::runtime::{Answer, Assembly, Queue, Runtime, Thread, Wait};
 use serde_json::{Value, json};
 
 use crate::support::request_invariant;
+use crate::support::talk::logged;
 
 /// A folder that goes away with the test.
 struct Tree(PathBuf);
@@ -648,19 +649,6 @@ fn fa_5_and_tl_1_a_tool_of_the_host_s_named_ask_clarification_is_the_host_s() {
     let agent = assemble(&runtime, "direct", named).unwrap();
     let told = talk(&runtime, &agent, "Go", &replies[..1]);
     assert_eq!(told.end["human_input"]["question"], "?");
-}
-
-/// Codes of the log events that are there, of one code their messages.
-fn logged(queue: &Queue, code: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    while let Ok(Answer::Done(events)) = queue.take(Wait::For(std::time::Duration::ZERO), 64) {
-        let events: Vec<Value> = serde_json::from_str(&events).unwrap();
-        let of_code = events
-            .iter()
-            .filter(|event| event["type"] == "log" && event["data"]["code"] == code);
-        found.extend(of_code.map(|event| event["data"]["message"].as_str().unwrap().to_owned()));
-    }
-    found
 }
 
 #[test]

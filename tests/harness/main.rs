@@ -38,6 +38,7 @@ mod skill_runs;
 mod subagent_executions;
 mod subagent_prompt;
 mod subagent_races;
+mod subagent_settings;
 mod subagents;
 mod subagents_object;
 mod summaries;

@@ -283,7 +283,9 @@ fn sub_49_50_events_tell_of_the_beginning_each_step_and_the_end() {
     let second_question =
         place(&|event| event["type"] == "host_call" && event["data"]["kind"] == "tool");
     assert!(first < second_question, "a step is told of when it is done");
-    assert_eq!(play.of("task_completed")[0]["result"], "It is blue.");
+    let ended = play.of("task_completed")[0];
+    assert_eq!(ended["result"], "It is blue.");
+    assert!(ended["stop_reason"].is_null() && ended.get("stop_reason").is_some());
     // What a subagent writes is told by its steps alone: events of the run are the agent's.
     let told = play.of("update").into_iter().chain(play.of("message"));
     for update in told {
@@ -428,7 +430,7 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
         json!({"cancelled": false})
     );
     assert_eq!(
-        waiting.op(json!({"op": "cancel_task", "task_id": "t1"})),
+        waiting.op(json!({"op": "cancel_task", "task_id": "t1", "reason": "too slow"})),
         json!({"cancelled": true})
     );
     let end = waiting.finish_run(|event| {
@@ -452,6 +454,14 @@ fn rt_42_43_a_host_ends_one_delegation_whether_it_waits_or_works() {
     );
     let facts = &working.results()["t1"]["additional_kwargs"];
     assert_eq!(facts["subagent_status"], "cancelled");
+    // It alone was ended, which a watcher can tell from the end of the run.
+    for (play, reason) in [(&waiting, json!("too slow")), (&working, Value::Null)] {
+        let [event] = play.of("task_cancelled")[..] else {
+            panic!("one end");
+        };
+        let told = (&event["error"], &event["scope"], &event["reason"]);
+        assert_eq!(told, (&json!("Cancelled by user"), &json!("task"), &reason));
+    }
     let stats: Value = serde_json::from_str(&places.stats()).unwrap();
     assert_eq!(
         (&stats["running"], &stats["queued"]),
@@ -474,7 +484,12 @@ fn sub_42_u7_a_cancelled_run_ends_its_subagents_at_once_and_leaves_nothing_behin
         play.op(json!({"op": "cancel", "reason": "enough"}));
         let end = play.finish_run(|_| panic!("nothing is asked any more"));
         assert_eq!(end["status"], "interrupted");
-        assert_eq!(play.of("task_cancelled").len(), 2);
+        let ended = play.of("task_cancelled");
+        assert_eq!(ended.len(), 2);
+        for event in ended {
+            let told = (&event["scope"], &event["reason"]);
+            assert_eq!(told, (&json!("run"), &json!("enough")));
+        }
         assert_eq!(play.of("host_call_cancelled").len(), 2);
         let stats: Value = serde_json::from_str(&runtime.stats("[]")).unwrap();
         assert_eq!(stats["open_calls"], 0);
@@ -520,6 +535,7 @@ fn u8_sub_58_a_child_that_goes_round_in_circles_is_stopped_and_its_agent_hears_o
         (&facts["subagent_status"], &facts["subagent_stop_reason"]),
         (&json!("completed"), &json!("loop_capped"))
     );
+    assert_eq!(play.of("task_completed")[0]["stop_reason"], "loop_capped");
 }
 
 #[test]
@@ -589,4 +605,96 @@ fn a_shutdown_ends_subagents_and_nothing_is_left() {
             (&json!(0), &json!(0))
         );
     }
+}
+
+/// The keys of the calls of `look` in the events of `play`, in order.
+fn keys_of_looks(play: &Play) -> Vec<String> {
+    let calls = play.of("host_call").into_iter();
+    let looks = calls.filter(|call| call["kind"] == "tool");
+    looks
+        .map(|call| call["idempotency_key"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_subagent_that_begins_anew_asks_its_host_with_the_keys_it_had() {
+    let runtime = runtime(0, json!({}));
+    let agent = lead(&runtime, None);
+    let mut play = Play::new(&runtime);
+    let look = |id: &str, of: u64| calls(json!([{"name": "look", "args": {"of": of}, "id": id}]));
+    play.start(&agent, "Go");
+    let call = play.call();
+    play.finish(&call["data"], &calls(json!([task("t1")])));
+    let call = play.call();
+    play.finish(&call["data"], &look("l1", 1));
+    let call = play.call();
+    play.finish(&call["data"], &json!({"ok": "seen"}));
+    let call = play.call();
+    play.finish(&call["data"], &look("l2", 1));
+    play.call();
+    play.op(json!({"op": "cancel"}));
+    play.finish_run(|_| panic!("nothing is asked any more"));
+    let first = keys_of_looks(&play);
+    assert_eq!(first.len(), 2);
+    assert_ne!(first[0], first[1], "the same question again is another one");
+
+    // The run goes on. The model of the new execution names its calls otherwise, and asks for something else in the end.
+    play.events.clear();
+    let run = play
+        .runtime
+        .start_run(&agent, &play.thread, Some(&play.queue), "{}");
+    play.run = Some(run.unwrap());
+    let mut replies = [look("x1", 1), look("x2", 1), look("l2", 2)].into_iter();
+    let mut worker = |event: &Value| match event["data"]["kind"] == "tool" {
+        true => json!({"ok": "seen"}),
+        false => replies.next().unwrap_or_else(|| says("Seen.")),
+    };
+    play.finish_run(|event| match event["data"]["name"] == "main" {
+        true => says("Done."),
+        false => worker(event),
+    });
+    let again = keys_of_looks(&play);
+    assert_eq!(again.len(), 3);
+    assert_eq!(again[..2], first);
+    assert!(!first.contains(&again[2]));
+
+    // The next turn has a call of the same id, whose work asks for the same.
+    play.events.clear();
+    play.start(&agent, "Once more");
+    let mut lead = delegating(json!([task("t1")]));
+    let mut replies = [look("l1", 1)].into_iter();
+    play.finish_run(|event| {
+        lead(event).unwrap_or_else(|| match event["data"]["kind"] == "tool" {
+            true => json!({"ok": "seen"}),
+            false => replies.next().unwrap_or_else(|| says("Seen.")),
+        })
+    });
+    let [other] = &keys_of_looks(&play)[..] else {
+        panic!("one call");
+    };
+    assert!(!first.contains(other) && !again.contains(other));
+}
+
+#[test]
+fn equal_calls_of_two_subagents_have_keys_of_their_own() {
+    let runtime = runtime(2, json!({}));
+    let agent = lead(&runtime, None);
+    let mut play = Play::new(&runtime);
+    play.start(&agent, "Go");
+    let mut lead = delegating(json!([task("t1"), task("t2")]));
+    let mut looked = HashMap::new();
+    let twice = json!([{"name": "look", "args": {}, "id": "l1"}, {"name": "look", "args": {}, "id": "l2"}]);
+    play.finish_run(|event| {
+        lead(event).unwrap_or_else(|| match event["data"]["kind"] == "tool" {
+            true => json!({"ok": "seen"}),
+            false => match looked.insert(event["task_id"].to_string(), ()) {
+                None => calls(twice.clone()),
+                Some(()) => says("Seen."),
+            },
+        })
+    });
+    let mut keys = keys_of_looks(&play);
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 4, "{keys:#?}");
 }

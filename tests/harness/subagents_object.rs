@@ -5,7 +5,7 @@ use fawn::runtime::capacity::process_capacity;
 use fawn::runtime::{Assembly, Runtime, Subagents};
 use serde_json::{Value, json};
 
-use super::support::talk::Talk;
+use super::support::talk::{Talk, logged};
 
 const MODEL: &str = "of the host";
 
@@ -296,4 +296,35 @@ fn u1_a_lead_agent_has_one_number_of_each_from_its_object() {
             "{asked}: {per_response}, {per_run}"
         );
     }
+}
+
+#[test]
+fn an_object_that_a_lead_agent_does_not_delegate_through_is_told_of() {
+    let agents = json!([{"name": "alone", "allowed_subagents": []}, {"name": "picky", "allowed_subagents": ["bash"]}]);
+    let runtime = runtime(json!({ "agents": agents }));
+    let object = runtime.new_subagents("{}").unwrap();
+    let queue = runtime.new_queue(r#"{"subscribe": ["log"]}"#).unwrap();
+    let told = |configurable: Value, object| {
+        let request = json!({"factory": "lead", "configurable": configurable});
+        let made = assembly(&runtime, request, object);
+        made.unwrap_or_else(|error| panic!("{error:?}"));
+        let doubtful = logged(&queue, "subagent_setting_doubtful");
+        doubtful.into_iter().map(|text| {
+            let rest = text.strip_prefix("/subagent_runtime is not used: ");
+            rest.unwrap_or_else(|| panic!("{text}")).to_owned()
+        }).collect::<Vec<_>>()
+    };
+    let on = |name: &str| json!({"subagent_enabled": true, "agent_name": name});
+    for (configurable, why) in [
+        (json!({}), "nothing sets subagent_enabled"),
+        (on("alone"), "its allowed_subagents is empty"),
+        // Withheld, as the host's shell may not be used.
+        (on("picky"), "none of its allowed_subagents is there"),
+    ] {
+        assert_eq!(told(configurable.clone(), None), [""; 0]);
+        let expected = format!("the agent does not delegate, as {why}");
+        assert_eq!(told(configurable, Some(&object)), [expected]);
+    }
+    let on = json!({"subagent_enabled": true});
+    assert_eq!(told(on, Some(&object)), [""; 0]);
 }

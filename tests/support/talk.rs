@@ -136,3 +136,16 @@ impl Told {
             .collect()
     }
 }
+
+/// The messages of the log events with this code that are there.
+pub fn logged(queue: &Queue, code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    while let Ok(Answer::Done(events)) = queue.take(Wait::For(Duration::ZERO), 64) {
+        let events: Vec<Value> = serde_json::from_str(&events).unwrap();
+        let of_code = events
+            .iter()
+            .filter(|event| event["type"] == "log" && event["data"]["code"] == code);
+        found.extend(of_code.map(|event| event["data"]["message"].as_str().unwrap().to_owned()));
+    }
+    found
+}

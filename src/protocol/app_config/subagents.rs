@@ -27,14 +27,16 @@ pub struct SubagentsConfig {
     /// Most turns of a built-in subagent. Default: its own.
     #[schemars(range(min = 1))]
     pub max_turns: Option<u64>,
-    /// Most delegations of one run, 1 to 50. Default 6.
+    /// Most delegations of one run, 1 to 50, unless the request says otherwise: the option `max_total_subagents` comes first,
+    /// more or less. Default 6.
     #[schemars(range(min = 1, max = 50))]
     pub max_total_per_run: u64,
     /// Tokens of one subagent. Default: on, 2000000, or 1000000 while threads are summarised, with a warning at 0.7.
     pub token_budget: Option<TokenBudgetConfig>,
-    /// What is different for a subagent, by name.
+    /// What is different for a subagent, by name. One that there is not is a warning of the assembly.
     pub agents: BTreeMap<String, SubagentOverrideConfig>,
-    /// More subagents, by name; models are told of them in this order.
+    /// More subagents, by name; models are told of them in this order. One with the name of a built-in subagent is not used,
+    /// which is a warning of the assembly; a blank name is refused.
     #[schemars(with = "BTreeMap<String, CustomSubagentConfig>")]
     pub custom_agents: IndexMap<String, CustomSubagentConfig>,
 }
@@ -66,7 +68,8 @@ pub struct CustomSubagentConfig {
     pub description: OperatorText,
     /// What it is told.
     pub system_prompt: OperatorText,
-    /// Tools that it has; empty for none. Default: those of its agent.
+    /// Tools that it has; empty for none. One that its agent does not have is a warning of the assembly. Default: those of its
+    /// agent.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
     /// Tools that it does not have. Default `task`, `ask_clarification`, `present_files`.
