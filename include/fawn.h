@@ -600,6 +600,7 @@ void fawn_runtime_free(fawn_runtime runtime);
  *
  * `json`, `len`: its configuration (schema "subagents_config"); `{}` is valid. What is absent is as the runtime's
  * configuration has it ("subagent_runtime", and "max_total_per_run" of "subagents").
+ * A request's "max_total_subagents" comes before "max_total_per_run", also where it is more.
  * `out`: the handle, which you free with fawn_subagents_free; 0 on failure. `err`: the error object on failure.
  *
  * Errors: FAWN_ERR_HANDLE, FAWN_ERR_CLOSED; FAWN_ERR_ARGUMENT if `out` is NULL; the FAWN_ERR_JSON_* and option errors;

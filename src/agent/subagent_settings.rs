@@ -154,10 +154,7 @@ impl SubagentSettings<'_> {
                 rest.is_some_and(|rest| rest.starts_with('_'))
             })
         };
-        known.contains(&name)
-            || OCCASIONAL.contains(&name)
-            || is_of_a_class()
-            || is_of_a_server()
+        known.contains(&name) || OCCASIONAL.contains(&name) || is_of_a_class() || is_of_a_server()
     }
 }
 
@@ -314,7 +311,9 @@ mod tests {
 
     #[test]
     fn a_list_of_nonsense_is_told_of_in_part() {
-        let names: Vec<String> = (0..500).map(|n| format!("{n}{}", "x".repeat(5_000))).collect();
+        let names: Vec<String> = (0..500)
+            .map(|n| format!("{n}{}", "x".repeat(5_000)))
+            .collect();
         let told = found(agents(json!({"reviewer": {"tools": names}})), Value::Null);
         assert_eq!(told.len(), MAX_TOLD);
         assert!(told.iter().all(|text| text.len() < 500));

@@ -76,9 +76,27 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::ports::BoxFuture;
     use crate::ports::delegate::SubagentRun;
-    use crate::ports::host::RunFacts;
-    use crate::tools::testing::{call, run_with};
+    use crate::ports::host::{HostCall, HostCallHandle, HostCalls, RunContext, RunFacts};
+    use crate::protocol::error::{Error, ErrorCode};
+    use crate::protocol::time::Timestamp;
+    use crate::state::reads::ChannelReads;
+
+    /// A host that is not there.
+    struct NoHost;
+
+    impl HostCalls for NoHost {
+        fn open(&self, _: HostCall) -> Result<Box<dyn HostCallHandle>, Error> {
+            Err(Error::new(ErrorCode::Closed, "there is no host"))
+        }
+        fn emit_custom(&self, _: &str, _: Value) -> Option<BoxFuture<'static, ()>> {
+            None
+        }
+        fn now(&self) -> Timestamp {
+            Timestamp::default()
+        }
+    }
 
     /// An execution of the `task` call `c` of a message.
     fn execution(message: &str) -> RunFacts {
@@ -98,12 +116,19 @@ mod tests {
 
     /// The keys of calls of one execution: message, call id, tool, arguments.
     fn keys(facts: RunFacts, calls: &[(&str, &str, &str, Value)]) -> Vec<String> {
-        let run = run_with(facts);
+        let run = Arc::new(RunContext {
+            run_id: facts.run_id.clone(),
+            thread_id: facts.thread_id.clone(),
+            facts: Arc::new(facts),
+            host: Arc::new(NoHost),
+        });
         let of = |(message, id, name, args): &(&str, &str, &str, Value)| ToolInvocation {
             message_id: (*message).into(),
             call_id: (*id).to_owned(),
+            name: (*name).to_owned(),
+            args: args.as_object().cloned().unwrap_or_default(),
+            reads: ChannelReads::default(),
             run: run.clone(),
-            ..call(name, args.clone())
         };
         calls.iter().map(|one| call_key(&of(one))).collect()
     }

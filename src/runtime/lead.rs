@@ -418,7 +418,8 @@ impl Runtime {
                 (false, _) => "nothing sets subagent_enabled",
                 (true, _) => "none of its allowed_subagents is there",
             };
-            let text = format!("/subagent_runtime is not used: the agent does not delegate, as {why}");
+            let text =
+                format!("/subagent_runtime is not used: the agent does not delegate, as {why}");
             warnings.add(Warning::SubagentSettingDoubtful, text);
         }
         let delegation = family.map(|family| self.delegation(family, subagents, &mut warnings));

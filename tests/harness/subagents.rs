@@ -683,7 +683,8 @@ fn equal_calls_of_two_subagents_have_keys_of_their_own() {
     play.start(&agent, "Go");
     let mut lead = delegating(json!([task("t1"), task("t2")]));
     let mut looked = HashMap::new();
-    let twice = json!([{"name": "look", "args": {}, "id": "l1"}, {"name": "look", "args": {}, "id": "l2"}]);
+    let twice =
+        json!([{"name": "look", "args": {}, "id": "l1"}, {"name": "look", "args": {}, "id": "l2"}]);
     play.finish_run(|event| {
         lead(event).unwrap_or_else(|| match event["data"]["kind"] == "tool" {
             true => json!({"ok": "seen"}),

@@ -309,10 +309,13 @@ fn an_object_that_a_lead_agent_does_not_delegate_through_is_told_of() {
         let made = assembly(&runtime, request, object);
         made.unwrap_or_else(|error| panic!("{error:?}"));
         let doubtful = logged(&queue, "subagent_setting_doubtful");
-        doubtful.into_iter().map(|text| {
-            let rest = text.strip_prefix("/subagent_runtime is not used: ");
-            rest.unwrap_or_else(|| panic!("{text}")).to_owned()
-        }).collect::<Vec<_>>()
+        doubtful
+            .into_iter()
+            .map(|text| {
+                let rest = text.strip_prefix("/subagent_runtime is not used: ");
+                rest.unwrap_or_else(|| panic!("{text}")).to_owned()
+            })
+            .collect::<Vec<_>>()
     };
     let on = |name: &str| json!({"subagent_enabled": true, "agent_name": name});
     for (configurable, why) in [

@@ -577,7 +577,10 @@ export type CustomSubagentConfig = {
   description: string;
   /** What it is told. */
   system_prompt: string;
-  /** Tools that it has; empty for none. Default: those of its agent. */
+  /**
+   * Tools that it has; empty for none. One that its agent does not have is a warning of the assembly. Default: those of its
+   * agent.
+   */
   tools?: string[] | null;
   /** Tools that it does not have. Default `task`, `ask_clarification`, `present_files`. */
   disallowed_tools?: string[] | null;
@@ -3433,13 +3436,19 @@ export type SubagentsConfig = {
   timeout_seconds?: number;
   /** Most turns of a built-in subagent. Default: its own. */
   max_turns?: number | null;
-  /** Most delegations of one run, 1 to 50. Default 6. */
+  /**
+   * Most delegations of one run, 1 to 50, unless the request says otherwise: the option `max_total_subagents` comes first,
+   * more or less. Default 6.
+   */
   max_total_per_run?: number;
   /** Tokens of one subagent. Default: on, 2000000, or 1000000 while threads are summarised, with a warning at 0.7. */
   token_budget?: TokenBudgetConfig | null;
-  /** What is different for a subagent, by name. */
+  /** What is different for a subagent, by name. One that there is not is a warning of the assembly. */
   agents?: Record<string, SubagentOverrideConfig>;
-  /** More subagents, by name; models are told of them in this order. */
+  /**
+   * More subagents, by name; models are told of them in this order. One with the name of a built-in subagent is not used,
+   * which is a warning of the assembly; a blank name is refused.
+   */
   custom_agents?: Record<string, CustomSubagentConfig>;
   [yours: `x-${string}`]: unknown;
 };
@@ -3449,7 +3458,8 @@ export type SubagentsObjectConfig = {
   /** How many subagents run at once. Default: the runtime's section `subagent_runtime`. */
   config?: CapacityConfig | null;
   /**
-   * Most delegations of one run of an assembly that names the object, 1 to 50. Default: the runtime's
+   * Most delegations of one run of an assembly that names the object, 1 to 50, unless the request says otherwise: the option
+   * `max_total_subagents` of a lead agent comes first, more or less (RT-40). Default: the runtime's
    * `subagents.max_total_per_run`.
    */
   max_total_per_run?: number | null;
@@ -3516,6 +3526,10 @@ export type TaskCancelledData = {
   } | null;
   /** The model that the subagent uses. */
   model_name: string | null;
+  /** What was ended: this delegation alone, by cancel_task (task), or its run, or the calls that the run was making (run). */
+  scope: "task" | "run" | (string & {});
+  /** The reason given with cancel_task, or with the cancel of the run. */
+  reason: string | null;
 };
 
 /** A delegation was ended by the host, or with its run. */
@@ -3540,6 +3554,8 @@ export type TaskCompletedData = {
   task_id: string;
   /** The whole result. */
   result: string;
+  /** The limit that ended the work early; null when none did. */
+  stop_reason: "token_capped" | "turn_capped" | "loop_capped" | string | null;
   /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
   usage: {
     input_tokens: number;
@@ -3571,7 +3587,26 @@ export type TaskCompletedEvent = {
 };
 
 /** A delegation failed, or there was no place for it. */
-export type TaskFailedData = TaskCancelledData;
+export type TaskFailedData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** Why. */
+  error: string | null;
+  /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
+  usage: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  } | null;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+  /** The limit that ended the work early; null when none did. */
+  stop_reason: "token_capped" | "turn_capped" | "loop_capped" | string | null;
+};
 
 /** A delegation failed, or there was no place for it. */
 export type TaskFailedEvent = {
@@ -3658,7 +3693,24 @@ export type TaskStartedEvent = {
 };
 
 /** The time of a delegation was over. */
-export type TaskTimedOutData = TaskCancelledData;
+export type TaskTimedOutData = {
+  /** The model's id of the task call. It may come again in a later run. */
+  task_id: string;
+  /** Why. */
+  error: string | null;
+  /** Tokens of all the subagent's model calls so far; null when none were told of. Each event has the whole sum. */
+  usage: {
+    input_tokens: number;
+    output_tokens: number;
+    total_tokens: number;
+    /** Of the input: cache_read, and what else the provider tells. */
+    input_token_details?: Record<string, unknown>;
+    /** Of the output: reasoning, and what else the provider tells. */
+    output_token_details?: Record<string, unknown>;
+  } | null;
+  /** The model that the subagent uses. */
+  model_name: string | null;
+};
 
 /** The time of a delegation was over. */
 export type TaskTimedOutEvent = {
