@@ -34,6 +34,14 @@ impl ChannelReads {
         }
     }
 
+    /// The same without the messages, which nobody else keeps any longer then.
+    pub fn without_messages(&self) -> Self {
+        ChannelReads {
+            values: self.values.clone(),
+            messages: None,
+        }
+    }
+
     /// The value of a channel besides `messages`; `None` when it is missing, or was not asked for.
     pub fn get(&self, channel: Channel) -> Option<&Value> {
         let values = self.values.as_deref()?;
