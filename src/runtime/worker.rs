@@ -278,6 +278,8 @@ impl RunTask {
                     }
                 })
                 .collect();
+            // Those who want them longer keep what they want.
+            drop((reads, message_id));
             let mut ended = |(place, outcome): (usize, Result<ToolOutcome, Halt>)| match outcome {
                 Ok(outcome) => outcomes[place] = Some(outcome),
                 Err(why) => {

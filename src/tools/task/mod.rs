@@ -133,7 +133,7 @@ impl TaskTool {
             description: text(args, "description").unwrap_or_default().to_owned(),
             task,
             background,
-            state: invocation.reads.without_messages(),
+            state: invocation.reads.only(&Delegation::INHERITED),
             task_id: invocation.call_id,
             run: invocation.run,
         })
