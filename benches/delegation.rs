@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use fawn::runtime::{Answer, Assembly, Queue, Runtime, Wait};
+use fawn::runtime::{Answer, Assembly, Queue, Runtime, Subagents, Wait};
 use serde_json::{Value, json};
 
 #[allow(dead_code, reason = "what is held is all that is asked here")]
@@ -63,16 +63,15 @@ fn runtime(lead: Value, worker: Value) -> Runtime {
     Runtime::new(&config.to_string()).expect("a runtime")
 }
 
-fn agent(runtime: &Runtime, max_running: usize) -> Assembly {
+fn agent(runtime: &Runtime, max_running: usize) -> (Assembly, Subagents) {
     let places = json!({"config": {"max_running": max_running, "max_queued": 10_000, "queue_timeout_seconds": 86_400}, "max_total_per_run": 50});
     let places = runtime.new_subagents(&places.to_string()).expect("places");
     let config = json!({
         "factory": "lead", "subagent_runtime": 1,
         "configurable": {"subagent_enabled": true, "thinking_enabled": false, "max_total_subagents": 50},
     });
-    runtime
-        .new_assembly_with(&config.to_string(), &|_| Ok(places.clone()))
-        .expect("an assembly")
+    let agent = runtime.new_assembly_with(&config.to_string(), &|_| Ok(places.clone()));
+    (agent.expect("an assembly"), places)
 }
 
 /// The median time of a run with so many delegations in its one reply with calls, in microseconds.
@@ -83,7 +82,7 @@ fn timed(delegations: usize) -> f64 {
     }
     lead.push(json!({"content": "Done."}));
     let runtime = runtime(lead.into(), json!([{"content": "Done."}]));
-    let agent = agent(&runtime, 64);
+    let (agent, _) = agent(&runtime, 64);
     let queue = runtime.new_queue("{}").expect("a queue");
     let mut samples: Vec<Duration> = (0..RUNS)
         .map(|_| {
@@ -121,11 +120,18 @@ fn waiting() {
     let lead = json!([{"tool_calls": (0..each).map(task).collect::<Vec<_>>()}]);
     let runtime = runtime(lead, json!([{"hang": true}]));
     // A reply may have as many delegations as can run at once, so the first run takes all places and the others wait.
-    let agent = agent(&runtime, each);
+    let (agent, places) = agent(&runtime, each);
     let mut held = vec![begun(&runtime, &agent)];
     let os_threads = os_threads();
     let before = counting::held();
     held.extend((1..=runs).map(|_| begun(&runtime, &agent)));
+    while places.capacity().snapshot().queued < (runs * each) as u64 {
+        // They tell of their beginning first, and then they stand in line.
+        let (_, queue, _) = held.last().expect("runs");
+        queue
+            .take(Wait::For(Duration::from_millis(1)), 0)
+            .expect("a turn");
+    }
     let waiting = counting::held();
     let os_threads = self::os_threads() - os_threads;
     // Those that wait leave first, so that nobody takes the places that become free.

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::BoxFuture;
 use super::call_key::AskedCalls;
 use super::host::RunContext;
 use super::model::Usage;
-use crate::protocol::message::Message;
+use crate::protocol::message::{Fields, Kind, Message};
 use crate::state::channels::Channel;
+use crate::state::reads::ChannelReads;
+use crate::state::update::{StateUpdate, Write};
 
 /// Which subagent a run is, for the parts of its agent (SUB-20, SUB-33).
 #[derive(Debug)]
@@ -40,12 +40,37 @@ pub struct Delegation {
     pub subagent: String,
     /// What the work is called, for people; may be empty.
     pub description: String,
-    /// The messages that the subagent begins with: what it is told of the work (SUB-25).
-    pub messages: Vec<Message>,
-    /// Channels that it begins with: `sandbox`, `thread_data`, `uploaded_files`, as far as the agent has them (SUB-19).
-    pub inherited: Vec<(Channel, Value)>,
+    /// What the subagent is told of the work (SUB-25).
+    pub task: String,
+    /// What it is told of the agent's conversation before.
+    pub background: Option<Message>,
+    /// What the agent's thread was when it asked, as far as [`Delegation::INHERITED`].
+    pub state: ChannelReads,
     /// The run that delegates.
     pub run: Arc<RunContext>,
+}
+
+impl Delegation {
+    /// Channels that a subagent begins with, as far as the agent has them (SUB-19).
+    pub const INHERITED: [Channel; 3] = [
+        Channel::Sandbox,
+        Channel::ThreadData,
+        Channel::UploadedFiles,
+    ];
+
+    /// What the subagent's thread begins with. It is made when there is a place for it: a delegation may wait long, and so may
+    /// many.
+    pub fn input(self) -> StateUpdate {
+        let task = Message::new(Fields::new(Kind::Human, self.task));
+        let messages = self.background.into_iter().chain([task]).collect();
+        let inherited = Delegation::INHERITED.into_iter();
+        let mut input = StateUpdate::messages(messages);
+        input.writes.extend(inherited.filter_map(|channel| {
+            let value = self.state.get(channel)?.clone();
+            Some((channel, Write::Value(value)))
+        }));
+        input
+    }
 }
 
 /// How an execution ended (SUB-31, SUB-43). `polling_timed_out` is not among them: nothing here is polled for.

@@ -6,16 +6,18 @@
 //!
 //! Source: DeerFlow's subagent executor and `task` tool, SUB-19 to SUB-42, RT-42 to RT-44.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
 use super::Runtime;
-use super::capacity::{Capacity, process_capacity};
+use super::capacity::{Capacity, CapacityError, Slot, process_capacity};
 use super::events::RunEvents;
 use super::family::{Child, Family};
 use super::run::RunShared;
+use super::switch::Switch;
 use super::sync::lock;
 use super::task_events::{CancelledBy, TaskEvents};
 use super::thread::OpenThread;
@@ -28,8 +30,6 @@ use crate::ports::host::RunFacts;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest};
 use crate::state::Overlay;
-use crate::state::channels::Channel;
-use crate::state::update::{StateUpdate, Write};
 use crate::subagents::result::{RunEnd, cancelled, extract, failed, timed_out};
 
 /// What of a run's context its subagents see (SUB-19, SUB-20). Secrets are not among it, and neither is anything that selects a
@@ -68,32 +68,31 @@ impl Delegations {
         }
     }
 
-    async fn run(&self, delegation: Box<Delegation>) -> DelegationEnd {
-        let run = delegation.run.clone();
+    /// Begins an execution.
+    ///
+    /// # Errors
+    /// The end of one that there is nobody for.
+    fn begin(&self, delegation: &Delegation) -> Result<(Execution, Arc<Child>), DelegationEnd> {
+        let run = &delegation.run;
         let parent = lock(&self.runtime.0.runs).get(&run.run_id).cloned();
         let events = parent
             .as_ref()
             .and_then(|parent| parent.events.get()?.upgrade());
         // Only a run in flight calls tools.
         let (Some(parent), Some(events)) = (parent, events) else {
-            return failed("the run that delegates is not in flight");
+            return Err(failed("the run that delegates is not in flight"));
         };
-        let child = match self.family.child(&delegation.subagent) {
-            Ok(child) => child,
-            Err(error) => {
-                let execution = Execution::begin(parent, events, &delegation, None);
-                return execution.end(failed(error.message));
+        match self.family.child(&delegation.subagent) {
+            Ok(child) => {
+                let model = Some(child.model_name.clone());
+                let execution = Execution::begin(parent, events, delegation, model);
+                Ok((execution, child))
             }
-        };
-        let execution =
-            Execution::begin(parent, events, &delegation, Some(child.model_name.clone()));
-        let timeout = child.definition.timeout;
-        let lasting = self.lasting(&execution, &child, delegation);
-        let end = match tokio::time::timeout(timeout, lasting).await {
-            Ok(end) => end,
-            Err(_) => timed_out(timeout),
-        };
-        execution.end(end)
+            Err(error) => {
+                let execution = Execution::begin(parent, events, delegation, None);
+                Err(execution.end(failed(error.message)))
+            }
+        }
     }
 
     /// Waits for a place and runs the child in it.
@@ -103,15 +102,11 @@ impl Delegations {
         child: &Arc<Child>,
         delegation: Box<Delegation>,
     ) -> DelegationEnd {
-        let capacity = match &self.capacity {
-            Some(capacity) => capacity.clone(),
-            None => process_capacity(),
-        };
         // Dropped after the child, whose teardown it covers (RT-34).
         let _place = tokio::select! {
             biased;
-            () = execution.run.cancel.cancelled() => return cancelled(),
-            place = capacity.acquire() => match place {
+            () = execution.switch.cancelled() => return cancelled(),
+            place = self.place() => match place {
                 Ok(place) => place,
                 Err(error) => return DelegationEnd {
                     admission_failure: true,
@@ -123,6 +118,14 @@ impl Delegations {
         Box::pin(self.working(execution, child, delegation)).await
     }
 
+    async fn place(&self) -> Result<Slot, CapacityError> {
+        let capacity = match &self.capacity {
+            Some(capacity) => capacity.clone(),
+            None => process_capacity(),
+        };
+        capacity.acquire().await
+    }
+
     async fn working(
         &self,
         execution: &Execution,
@@ -131,25 +134,23 @@ impl Delegations {
     ) -> DelegationEnd {
         let inner = &self.runtime.0;
         let facts = &delegation.run.facts;
-        let mut writes: Vec<(Channel, Write)> = delegation
-            .inherited
-            .into_iter()
-            .map(|(channel, value)| (channel, Write::Value(value)))
-            .collect();
-        writes.push((Channel::Messages, Write::Messages(delegation.messages)));
+        // SUB-22: what identifies it to the outside is the run on whose behalf it works.
+        let parent = &execution.parent;
+        let run = Arc::new(RunShared::with_switch(
+            parent.run_id.clone(),
+            parent.thread_id.clone(),
+            execution.switch.clone(),
+        ));
         let steps = child.definition.max_turns.saturating_mul(STEPS_PER_TURN);
         let task = RunTask {
-            shared: execution.run.clone(),
+            shared: run.clone(),
             assembly: child.assembly.clone(),
             thread: Arc::new(OpenThread::of_subagent(
-                execution.run.thread_id.clone(),
+                run.thread_id.clone(),
                 inner.services.clone(),
             )),
             predecessor: None,
-            events: Arc::new(RunEvents::of_task(
-                execution.task.clone(),
-                execution.run.clone(),
-            )),
+            events: Arc::new(RunEvents::of_task(execution.task.clone(), run)),
             calls: inner.calls.clone(),
             ids: inner.services.ids.clone(),
             request: RunRequest {
@@ -160,12 +161,9 @@ impl Delegations {
                 recursion_limit: Some(u32::try_from(steps).unwrap_or(u32::MAX)),
                 ..RunRequest::default()
             },
-            input: Some(StateUpdate {
-                writes,
-                ..StateUpdate::default()
-            }),
+            subagent: Some(execution.subagent(&delegation)),
+            input: Some(delegation.input()),
             secrets: None,
-            subagent: Some(execution.subagent.clone()),
         };
         let outcome = task.outcome().await;
         end_of(&task, child, &outcome)
@@ -182,8 +180,21 @@ impl Delegate for Delegations {
     }
 
     fn delegate(&self, delegation: Delegation) -> BoxFuture<'_, DelegationEnd> {
+        let (execution, child) = match self.begin(&delegation) {
+            Ok(begun) => begun,
+            Err(end) => return Box::pin(ready(end)),
+        };
         // By reference from here on: each of the futures inside would keep a copy for as long as it lasts.
-        Box::pin(self.run(Box::new(delegation)))
+        let delegation = Box::new(delegation);
+        Box::pin(async move {
+            let timeout = child.definition.timeout;
+            let lasting = self.lasting(&execution, &child, delegation);
+            let end = match tokio::time::timeout(timeout, lasting).await {
+                Ok(end) => end,
+                Err(_) => timed_out(timeout),
+            };
+            execution.end(end)
+        })
     }
 }
 
@@ -191,10 +202,8 @@ impl Delegate for Delegations {
 /// (SUB-32, SUB-55).
 struct Execution {
     parent: Arc<RunShared>,
-    /// The child's run, as others see it: its switch, its signals.
-    run: Arc<RunShared>,
+    switch: Arc<Switch>,
     task: Arc<TaskEvents>,
-    subagent: Arc<SubagentRun>,
     has_ended: bool,
 }
 
@@ -205,29 +214,29 @@ impl Execution {
         delegation: &Delegation,
         model_name: Option<String>,
     ) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let task_id: Arc<str> = delegation.task_id.as_str().into();
-        // SUB-22: what identifies it to the outside is the run on whose behalf it works.
-        let run = Arc::new(RunShared::new(
-            parent.run_id.clone(),
-            parent.thread_id.clone(),
-        ));
-        parent.begin_task(&task_id, &run);
-        let task = Arc::new(TaskEvents::new(events, task_id.clone(), model_name));
+        let switch = Arc::default();
+        parent.begin_task(&task_id, &switch);
+        let task = Arc::new(TaskEvents::new(events, task_id, model_name));
         task.started(&delegation.subagent, &delegation.description);
         Execution {
             parent,
-            run,
+            switch,
             task,
-            subagent: Arc::new(SubagentRun {
-                execution_id: NEXT.fetch_add(1, Ordering::Relaxed).to_string().into(),
-                message_id: delegation.message_id.clone(),
-                task_id,
-                name: delegation.subagent.as_str().into(),
-                asked: AskedCalls::default(),
-            }),
             has_ended: false,
         }
+    }
+
+    /// What it is to the parts of the subagent's agent.
+    fn subagent(&self, delegation: &Delegation) -> Arc<SubagentRun> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Arc::new(SubagentRun {
+            execution_id: NEXT.fetch_add(1, Ordering::Relaxed).to_string().into(),
+            message_id: delegation.message_id.clone(),
+            task_id: self.task.task_id().clone(),
+            name: delegation.subagent.as_str().into(),
+            asked: AskedCalls::default(),
+        })
     }
 
     /// The first end counts, and there is no second: it takes the execution.
@@ -239,16 +248,16 @@ impl Execution {
         self.has_ended = true;
         end.usage = self.task.usage();
         end.model_name = self.task.model_name().map(str::to_owned);
-        self.parent.end_task(&self.run, end.usage.as_ref());
+        self.parent.end_task(&self.switch, end.usage.as_ref());
         self.task.ended(&end, || self.cancelled_by());
         end
     }
 
     /// Only the host ends a delegation by itself; whatever else drops it is about its run.
     fn cancelled_by(&self) -> CancelledBy {
-        match self.run.cancel.is_cancelled() {
-            true => CancelledBy::Task(self.run.cancel_reason()),
-            false => CancelledBy::Run(self.parent.cancel_reason()),
+        match self.switch.is_cancelled() {
+            true => CancelledBy::Task(self.switch.reason()),
+            false => CancelledBy::Run(self.parent.switch.reason()),
         }
     }
 }
@@ -273,7 +282,7 @@ fn end_of(task: &RunTask, child: &Child, outcome: &Outcome) -> DelegationEnd {
         extract(RunEnd {
             status: outcome.status,
             error: outcome.error.as_ref(),
-            is_cancelled: task.shared.cancel.is_cancelled(),
+            is_cancelled: task.shared.switch.is_cancelled(),
             pause: outcome.cancel_reason.as_deref(),
             stop_reason: task.shared.signals.stop_reason(),
             last_ai,

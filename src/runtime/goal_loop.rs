@@ -85,7 +85,7 @@ impl GoalLoop {
         outcome: &Outcome,
         ids: &mut Ids,
     ) -> Next {
-        if outcome.status != RunStatus::Success || task.shared.cancel.is_cancelled() {
+        if outcome.status != RunStatus::Success || task.shared.switch.is_cancelled() {
             return Next::End;
         }
         let Some(goal) = task.goal().filter(|_| !task.ended_in_fallback()) else {
@@ -212,7 +212,7 @@ impl GoalLoop {
         let call = Guarded::new(model.call_boxed(&request, &mut sink));
         let reply = tokio::select! {
             biased;
-            () = task.shared.cancel.cancelled() => return Err(Stop::Cancelled),
+            () = task.shared.switch.cancelled() => return Err(Stop::Cancelled),
             reply = call => reply,
         };
         let reply = reply

@@ -23,6 +23,7 @@ mod retry;
 mod run;
 mod stores;
 mod subagents;
+mod switch;
 mod sync;
 mod task_events;
 mod thread;
@@ -426,7 +427,9 @@ impl Runtime {
         }
         // Only now, since a call that fails must change nothing.
         if let Some(running) = &predecessor {
-            running.request_cancel(Some("a newer run took the thread".to_owned()));
+            running
+                .switch
+                .cancel(Some("a newer run took the thread".to_owned()));
         }
         let events = Arc::new(RunEvents::new(
             queue.map(|queue| queue.queue.clone()),
@@ -558,7 +561,7 @@ impl Inner {
         let running = self.running();
         let cancelled = running
             .iter()
-            .filter(|run| run.request_cancel(Some(reason.to_owned())))
+            .filter(|run| run.switch.cancel(Some(reason.to_owned())))
             .count();
         (running.len(), cancelled as u64)
     }
@@ -759,7 +762,7 @@ impl Run {
             RunOp::Cancel { reason } => {
                 let is_over = self.shared.has_ended();
                 if !is_over {
-                    self.shared.request_cancel(reason);
+                    self.shared.switch.cancel(reason);
                 }
                 Ok(json!({ "cancelled": !is_over }).to_string())
             }

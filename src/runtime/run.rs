@@ -5,21 +5,14 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
 use super::driver::Driver;
 use super::events::RunEvents;
+use super::switch::Switch;
 use super::sync::{Answer, Wait, lock};
 use crate::ports::model::Usage;
 use crate::ports::signals::RunSignals;
 use crate::protocol::error::Error;
-
-/// Whether a run was asked to end, and why.
-#[derive(Default)]
-struct CancelReason {
-    asked: bool,
-    reason: Option<String>,
-}
 
 /// What a run, its handle and its thread share.
 pub struct RunShared {
@@ -28,16 +21,15 @@ pub struct RunShared {
     /// Its thread.
     pub thread_id: Arc<str>,
     /// The switch that every wait of the run looks at.
-    pub cancel: CancellationToken,
+    pub switch: Arc<Switch>,
     /// What the parts of the agent tell it.
     pub signals: Arc<RunSignals>,
     /// Its events, for what delegates in it.
     pub(super) events: OnceLock<Weak<RunEvents>>,
-    /// The delegations that go on.
-    tasks: Mutex<Vec<(Arc<str>, Arc<RunShared>)>>,
+    /// The delegations that go on: the `task` call of each, and its switch.
+    tasks: Mutex<Vec<(Arc<str>, Arc<Switch>)>>,
     /// Tokens of its delegations that have ended.
     subagent_usage: Mutex<Option<Usage>>,
-    cancel_reason: Mutex<CancelReason>,
     /// The thread is free again; the result may still be on its way.
     ended: AtomicBool,
     ended_notify: Notify,
@@ -49,15 +41,19 @@ pub struct RunShared {
 impl RunShared {
     /// A run that has not begun.
     pub fn new(run_id: Arc<str>, thread_id: Arc<str>) -> Self {
+        RunShared::with_switch(run_id, thread_id, Arc::default())
+    }
+
+    /// The same, where its switch is known already.
+    pub fn with_switch(run_id: Arc<str>, thread_id: Arc<str>, switch: Arc<Switch>) -> Self {
         RunShared {
             run_id,
             thread_id,
-            cancel: CancellationToken::new(),
+            switch,
             signals: Arc::new(RunSignals::new()),
             events: OnceLock::new(),
             tasks: Mutex::default(),
             subagent_usage: Mutex::default(),
-            cancel_reason: Mutex::default(),
             ended: AtomicBool::new(false),
             ended_notify: Notify::new(),
             result: Mutex::new(None),
@@ -66,33 +62,14 @@ impl RunShared {
         }
     }
 
-    /// Asks the run to end. The first reason counts; answers whether this was the first time.
-    pub fn request_cancel(&self, reason: Option<String>) -> bool {
-        let is_first = {
-            let mut first = lock(&self.cancel_reason);
-            let is_first = !std::mem::replace(&mut first.asked, true);
-            if is_first {
-                first.reason = reason;
-            }
-            is_first
-        };
-        self.cancel.cancel();
-        is_first
-    }
-
-    /// Why the run was asked to end.
-    pub fn cancel_reason(&self) -> Option<String> {
-        lock(&self.cancel_reason).reason.clone()
-    }
-
-    /// Notes that a delegation goes on: its `task` call, and its run.
-    pub(super) fn begin_task(&self, task_id: &Arc<str>, run: &Arc<RunShared>) {
-        lock(&self.tasks).push((task_id.clone(), run.clone()));
+    /// Notes that a delegation goes on: its `task` call, and its switch.
+    pub(super) fn begin_task(&self, task_id: &Arc<str>, switch: &Arc<Switch>) {
+        lock(&self.tasks).push((task_id.clone(), switch.clone()));
     }
 
     /// Notes that a delegation has ended, and its tokens.
-    pub(super) fn end_task(&self, run: &Arc<RunShared>, usage: Option<&Usage>) {
-        lock(&self.tasks).retain(|(_, known)| !Arc::ptr_eq(known, run));
+    pub(super) fn end_task(&self, switch: &Arc<Switch>, usage: Option<&Usage>) {
+        lock(&self.tasks).retain(|(_, known)| !Arc::ptr_eq(known, switch));
         if let Some(usage) = usage {
             lock(&self.subagent_usage)
                 .get_or_insert_default()
@@ -106,7 +83,7 @@ impl RunShared {
         let mut of_call = tasks.iter().filter(|(id, _)| **id == *task_id);
         of_call
             .next_back()
-            .is_some_and(|(_, run)| run.request_cancel(reason))
+            .is_some_and(|(_, switch)| switch.cancel(reason))
     }
 
     /// Tokens of the delegations that have ended; `None` when none told of any.

@@ -141,9 +141,9 @@ impl RunTask {
             machine.save_failed(error);
         }
         loop {
-            if self.shared.cancel.is_cancelled() {
+            if self.shared.switch.is_cancelled() {
                 // Between steps; a machine that is at its end already stays as it is.
-                machine.cancel(None, Vec::new(), self.shared.cancel_reason());
+                machine.cancel(None, Vec::new(), self.shared.switch.reason());
             }
             let step = self.thread.with_state(|state| {
                 inject::point("agent");
@@ -173,7 +173,7 @@ impl RunTask {
                         Next::Cancelled => {
                             return Outcome {
                                 status: RunStatus::Interrupted,
-                                cancel_reason: self.shared.cancel_reason(),
+                                cancel_reason: self.shared.switch.reason(),
                                 ..outcome
                             };
                         }
@@ -204,14 +204,14 @@ impl RunTask {
             };
             tokio::select! {
                 biased;
-                () = self.shared.cancel.cancelled() => None,
+                () = self.shared.switch.cancelled() => None,
                 result = self.unless_halted("", chain.run(request)) => Some(result),
             }
         };
         match result {
             None => {
                 let partial = sink.partial();
-                machine.cancel(Some(&partial), Vec::new(), self.shared.cancel_reason());
+                machine.cancel(Some(&partial), Vec::new(), self.shared.switch.reason());
             }
             Some(Err(halt)) => machine.halt(Vec::new(), halt),
             Some(Ok(Ok(response))) => {
@@ -278,6 +278,8 @@ impl RunTask {
                     }
                 })
                 .collect();
+            // Those who want them longer keep what they want.
+            drop((reads, message_id));
             let mut ended = |(place, outcome): (usize, Result<ToolOutcome, Halt>)| match outcome {
                 Ok(outcome) => outcomes[place] = Some(outcome),
                 Err(why) => {
@@ -289,7 +291,7 @@ impl RunTask {
             let is_cancelled = loop {
                 tokio::select! {
                     biased;
-                    () = self.shared.cancel.cancelled() => break true,
+                    () = self.shared.switch.cancelled() => break true,
                     next = running.next() => match next {
                         Some(end) => ended(end),
                         None => break false,
@@ -309,7 +311,7 @@ impl RunTask {
                     *outcome = signals.take_stand_in(call_id(awaited, place));
                 }
             }
-            machine.cancel(None, outcomes, self.shared.cancel_reason());
+            machine.cancel(None, outcomes, self.shared.switch.reason());
         } else if let Some(halt) = halt
             .map(|(_, halt)| halt)
             // What was noted beside calls that have their outcomes.
@@ -395,7 +397,7 @@ impl RunTask {
                 let call = model.call_boxed(&request, &mut sink);
                 let result = tokio::select! {
                     biased;
-                    () = self.shared.cancel.cancelled() => None,
+                    () = self.shared.switch.cancelled() => None,
                     result = call => Some(result),
                 };
                 if let Some(Ok(ModelReply {
@@ -406,14 +408,14 @@ impl RunTask {
                 }
                 match result {
                     Some(result) => machine.answered(EffectAnswer::Model(Box::new(result))),
-                    None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
+                    None => machine.cancel(None, Vec::new(), self.shared.switch.reason()),
                 }
             }
             Effect::Perform(work) => {
                 let work = self.unless_halted("", work.begin(context.clone()));
                 let result = tokio::select! {
                     biased;
-                    () = self.shared.cancel.cancelled() => None,
+                    () = self.shared.switch.cancelled() => None,
                     result = work => Some(result),
                 };
                 match result {
@@ -421,7 +423,7 @@ impl RunTask {
                         machine.answered(EffectAnswer::Performed(Box::new(result)));
                     }
                     Some(Err(halt)) => machine.halt(Vec::new(), halt),
-                    None => machine.cancel(None, Vec::new(), self.shared.cancel_reason()),
+                    None => machine.cancel(None, Vec::new(), self.shared.switch.reason()),
                 }
             }
         }
@@ -461,7 +463,7 @@ impl RunTask {
         {
             tokio::select! {
                 biased;
-                () = self.shared.cancel.cancelled() => {}
+                () = self.shared.switch.cancelled() => {}
                 () = wait => {}
             }
         }

@@ -12,7 +12,7 @@ use crate::protocol::message::Message;
 /// Values of some channels as they stood when a step began. Empty costs nothing, copying is counting references.
 #[derive(Clone, Debug, Default)]
 pub struct ChannelReads {
-    values: Option<Arc<[(Channel, Value)]>>,
+    values: Option<Arc<[(Channel, Arc<Value>)]>>,
     messages: Option<Arc<Transcript>>,
 }
 
@@ -34,11 +34,24 @@ impl ChannelReads {
         }
     }
 
+    /// Only the values of `channels`, besides `messages`: whoever keeps them long does not keep the others.
+    pub fn only(&self, channels: &[Channel]) -> Self {
+        let values = self.values.iter().flat_map(|values| values.iter());
+        let kept: Vec<_> = values
+            .filter(|(channel, _)| channels.contains(channel))
+            .cloned()
+            .collect();
+        ChannelReads {
+            values: (!kept.is_empty()).then(|| kept.into()),
+            messages: None,
+        }
+    }
+
     /// The value of a channel besides `messages`; `None` when it is missing, or was not asked for.
     pub fn get(&self, channel: Channel) -> Option<&Value> {
         let values = self.values.as_deref()?;
         let found = values.iter().find(|(known, _)| *known == channel);
-        found.map(|(_, value)| value)
+        found.map(|(_, value)| &**value)
     }
 
     /// The messages in order; none when they were not asked for.
@@ -55,7 +68,10 @@ impl PartialEq for ChannelReads {
 
 impl FromIterator<(Channel, Value)> for ChannelReads {
     fn from_iter<I: IntoIterator<Item = (Channel, Value)>>(values: I) -> Self {
-        let values: Vec<_> = values.into_iter().collect();
+        let values = values.into_iter();
+        let values: Vec<_> = values
+            .map(|(channel, value)| (channel, Arc::new(value)))
+            .collect();
         ChannelReads {
             values: (!values.is_empty()).then(|| values.into()),
             messages: None,

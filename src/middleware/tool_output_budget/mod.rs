@@ -65,30 +65,31 @@ impl ToolOutputBudget {
         }
     }
 
-    /// Replaces what is too long in an answer, and in the tool messages that it writes.
-    async fn budget(&self, call: &Call, answer: &mut ToolAnswer) {
-        if let Some(short) = self.shortened(call, 0, &answer.content).await {
+    /// The answer with what is too long in it, and in the tool messages that it writes, replaced.
+    async fn budgeted(&self, call: Call, mut answer: ToolAnswer) -> ToolOutcome {
+        if let Some(short) = self.shortened(&call, 0, &answer.content).await {
             answer.content = short;
         }
         if let Some(update) = &mut answer.update {
             let mut long = Vec::new();
             rewrite_contents(update, &mut |content| {
-                if !self.is_kept(call, content) {
+                if !self.is_kept(&call, content) {
                     long.push(content.clone());
                 }
                 None
             });
             let mut short = VecDeque::with_capacity(long.len());
             for (nth, content) in long.iter().enumerate() {
-                short.push_back(self.shortened(call, nth + 1, content).await);
+                short.push_back(self.shortened(&call, nth + 1, content).await);
             }
             if !short.is_empty() {
-                rewrite_contents(update, &mut |content| match self.is_kept(call, content) {
+                rewrite_contents(update, &mut |content| match self.is_kept(&call, content) {
                     true => None,
                     false => short.pop_front().flatten(),
                 });
             }
         }
+        ToolOutcome::Answer(answer)
     }
 
     /// Whether a content is plainly short enough, or no text.
@@ -231,17 +232,15 @@ impl Middleware for ToolOutputBudget {
         let call = Call::of(&invocation);
         let answer = next.run(invocation);
         Box::pin(async move {
-            let mut outcome = answer.await;
-            match &mut outcome {
-                // On its own: while a tool works, this is not begun and takes no room.
-                ToolOutcome::Answer(answer) => Box::pin(self.budget(&call, answer)).await,
+            // On its own: while a tool works, this is not begun and takes no room.
+            let budgeted = match answer.await {
+                ToolOutcome::Answer(answer) => Box::pin(self.budgeted(call, answer)),
                 ToolOutcome::Failed(reason) => {
-                    if let Some(short) = self.limits.cut_failure(reason, FAILURE_PREFIX) {
-                        *reason = short;
-                    }
+                    let short = self.limits.cut_failure(&reason, FAILURE_PREFIX);
+                    return ToolOutcome::Failed(short.unwrap_or(reason));
                 }
-            }
-            outcome
+            };
+            budgeted.await
         })
     }
 }

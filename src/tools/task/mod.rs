@@ -13,7 +13,7 @@ use super::BuiltinInputs;
 use crate::ports::delegate::{Delegate, Delegation, DelegationEnd};
 use crate::ports::tool::{DynTool, Tool, ToolAnswer, ToolInvocation, ToolOutcome, ToolSpec};
 use crate::prompt::sanitize::neutralize;
-use crate::protocol::message::{Fields, Kind, Message};
+use crate::protocol::message::Message;
 use crate::state::channels::Channel;
 use crate::state::python::{collapse_whitespace, is_space};
 use crate::state::reads::ChannelReads;
@@ -23,17 +23,11 @@ use crate::subagents::{TASK_TOOL, criteria, snapshot, status};
 /// Name of the tool.
 pub const NAME: &str = TASK_TOOL;
 
-/// Channels that a subagent begins with (SUB-19).
-const INHERITED: [Channel; 3] = [
-    Channel::Sandbox,
-    Channel::ThreadData,
-    Channel::UploadedFiles,
-];
-/// The same, and what a snapshot is made of.
+/// What a subagent begins with, and what a snapshot is made of.
 const READS: [Channel; 5] = [
-    Channel::Sandbox,
-    Channel::ThreadData,
-    Channel::UploadedFiles,
+    Delegation::INHERITED[0],
+    Delegation::INHERITED[1],
+    Delegation::INHERITED[2],
     Channel::SummaryText,
     Channel::Messages,
 ];
@@ -134,15 +128,12 @@ impl TaskTool {
             Some("snapshot") => background(&invocation.reads),
             Some(_) => return Err("context_mode must be isolated or snapshot".to_owned()),
         };
-        let task = Message::new(Fields::new(Kind::Human, task));
-        let inherited = INHERITED.into_iter();
         Ok(Delegation {
             subagent: subagent.to_owned(),
             description: text(args, "description").unwrap_or_default().to_owned(),
-            messages: background.into_iter().chain([task]).collect(),
-            inherited: inherited
-                .filter_map(|channel| Some((channel, invocation.reads.get(channel)?.clone())))
-                .collect(),
+            task,
+            background,
+            state: invocation.reads.only(&Delegation::INHERITED),
             message_id: invocation.message_id,
             task_id: invocation.call_id,
             run: invocation.run,
@@ -200,13 +191,17 @@ impl Tool for TaskTool {
         &READS
     }
 
-    async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
+    fn call(&self, invocation: ToolInvocation) -> impl Future<Output = ToolOutcome> + Send {
         // What was read is gone before the wait begins: it may be long.
-        let end = match self.delegation(invocation) {
-            Ok(delegation) => self.delegate.delegate(delegation).await,
-            Err(why) => failed(why),
-        };
-        ToolOutcome::Answer(answer(&end))
+        let delegation = self.delegation(invocation);
+        let begun = delegation.map(|delegation| self.delegate.delegate(delegation));
+        async move {
+            let end = match begun {
+                Ok(execution) => execution.await,
+                Err(why) => failed(why),
+            };
+            ToolOutcome::Answer(answer(&end))
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use crate::ports::BoxFuture;
 use crate::ports::delegate::{DelegationCap, DelegationStatus};
 use crate::ports::model::Usage;
 use crate::protocol::hash::sha256;
-use crate::protocol::message::ToolStatus;
+use crate::protocol::message::{Kind, ToolStatus};
 use crate::state::ids::SequentialIds;
-use crate::state::update::StateUpdate;
+use crate::state::update::{StateUpdate, Write};
 use crate::state::{Overlay, ThreadState};
 use crate::tools::arguments::ArgumentCheck;
 
@@ -87,7 +87,8 @@ fn reads_of(channels: Value) -> ChannelReads {
 }
 
 fn asked(delegation: &Delegation) -> Vec<String> {
-    delegation.messages.iter().map(Message::text).collect()
+    let input = delegation.clone().input();
+    input.typed_messages().map(Message::text).collect()
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn sub_2_and_48_an_end_is_an_answer_with_its_metadata() {
         ("c1", "general-purpose", "count")
     );
     assert_eq!(asked(it), ["count the files"]);
-    assert!(it.inherited.is_empty());
+    assert_eq!(it.clone().input().writes.len(), 1, "the messages alone");
 }
 
 #[test]
@@ -253,17 +254,20 @@ fn sub_19_what_is_handed_down_is_the_place_of_work_and_nothing_of_the_conversati
     let fake = Fake::ending(done("ok"));
     ask(&fake, json!({}), reads);
     let given = fake.given();
-    let inherited: Vec<(&str, &Value)> = given[0]
-        .inherited
+    let input = given[0].clone().input();
+    let inherited: Vec<(&str, &Write)> = input.writes[1..]
         .iter()
-        .map(|(channel, value)| (channel.name(), value))
+        .map(|(channel, write)| (channel.name(), write))
         .collect();
     assert_eq!(
         inherited,
         [
-            ("sandbox", &json!({"sandbox_id": "s1"})),
-            ("thread_data", &json!({"workspace_path": "/w"})),
-            ("uploaded_files", &json!([{"filename": "a"}])),
+            ("sandbox", &Write::Value(json!({"sandbox_id": "s1"}))),
+            (
+                "thread_data",
+                &Write::Value(json!({"workspace_path": "/w"}))
+            ),
+            ("uploaded_files", &Write::Value(json!([{"filename": "a"}]))),
         ]
     );
     assert_eq!(asked(&given[0]), ["count the files"]);
@@ -282,8 +286,10 @@ fn sub_5_and_25_the_snapshot_stands_before_the_task_and_the_criteria_below_it() 
     let more = json!({"context_mode": "snapshot", "acceptance_criteria": [" file:/a exists ", ""]});
     ask(&fake, more, reads);
     let given = fake.given();
-    let [background, task] = given[0].messages.as_slice() else {
-        panic!("two messages: {:?}", given[0].messages);
+    let input = given[0].clone().input();
+    let messages: Vec<&Message> = input.typed_messages().collect();
+    let [background, task] = messages[..] else {
+        panic!("two messages: {messages:?}");
     };
     assert_eq!(background.fields().name.as_deref(), Some(snapshot::NAME));
     let text = background.text();
@@ -305,7 +311,7 @@ fn sub_5_and_25_the_snapshot_stands_before_the_task_and_the_criteria_below_it() 
         json!({"context_mode": "snapshot"}),
         ChannelReads::default(),
     );
-    assert_eq!(fake.given()[0].messages.len(), 1);
+    assert_eq!(asked(&fake.given()[0]).len(), 1);
 }
 
 #[test]
