@@ -6,7 +6,6 @@
 //!
 //! Source: DeerFlow's subagent executor and `task` tool, SUB-19 to SUB-42, RT-42 to RT-44.
 
-use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,7 +71,10 @@ impl Delegations {
     ///
     /// # Errors
     /// The end of one that there is nobody for.
-    fn begin(&self, delegation: &Delegation) -> Result<(Execution, Arc<Child>), DelegationEnd> {
+    fn begin(
+        &self,
+        delegation: &Delegation,
+    ) -> Result<(Execution, Arc<Child>), Box<DelegationEnd>> {
         let run = &delegation.run;
         let parent = lock(&self.runtime.0.runs).get(&run.run_id).cloned();
         let events = parent
@@ -80,7 +82,7 @@ impl Delegations {
             .and_then(|parent| parent.events.get()?.upgrade());
         // Only a run in flight calls tools.
         let (Some(parent), Some(events)) = (parent, events) else {
-            return Err(failed("the run that delegates is not in flight"));
+            return Err(Box::new(failed("the run that delegates is not in flight")));
         };
         match self.family.child(&delegation.subagent) {
             Ok(child) => {
@@ -90,7 +92,7 @@ impl Delegations {
             }
             Err(error) => {
                 let execution = Execution::begin(parent, events, delegation, None);
-                Err(execution.end(failed(error.message)))
+                Err(Box::new(execution.end(failed(error.message))))
             }
         }
     }
@@ -180,13 +182,13 @@ impl Delegate for Delegations {
     }
 
     fn delegate(&self, delegation: Delegation) -> BoxFuture<'_, DelegationEnd> {
-        let (execution, child) = match self.begin(&delegation) {
-            Ok(begun) => begun,
-            Err(end) => return Box::pin(ready(end)),
-        };
         // By reference from here on: each of the futures inside would keep a copy for as long as it lasts.
         let delegation = Box::new(delegation);
         Box::pin(async move {
+            let (execution, child) = match self.begin(&delegation) {
+                Ok(begun) => begun,
+                Err(end) => return *end,
+            };
             let timeout = child.definition.timeout;
             let lasting = self.lasting(&execution, &child, delegation);
             let end = match tokio::time::timeout(timeout, lasting).await {

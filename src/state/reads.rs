@@ -9,10 +9,12 @@ use super::channels::Channel;
 use super::transcript::Transcript;
 use crate::protocol::message::Message;
 
+type Values = Arc<[(Channel, Arc<Value>)]>;
+
 /// Values of some channels as they stood when a step began. Empty costs nothing, copying is counting references.
 #[derive(Clone, Debug, Default)]
 pub struct ChannelReads {
-    values: Option<Arc<[(Channel, Arc<Value>)]>>,
+    values: Option<Values>,
     messages: Option<Arc<Transcript>>,
 }
 

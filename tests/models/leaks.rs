@@ -1,6 +1,7 @@
 //! What is gone leaves nothing behind, counted to the byte.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fawn::adapters::store::memory::MemoryStore;
 use fawn::ports::checkpoint::DynCheckpointStore;
@@ -113,4 +114,70 @@ fn runs_on_threads_that_are_deleted_leave_nothing_behind() {
     let left = left_by(20_000, run);
     // The list of open threads is cleared of closed ones now and then, so that it is longer at times.
     assert!(left < 128 * 1024, "{left} bytes of 20,000 runs");
+}
+
+/// 200 delegations that wait for a place hold at most 4 KiB each: what is gone when their runs are cancelled, which is all but
+/// what the threads keep of the calls.
+#[test]
+fn a_delegation_that_waits_holds_at_most_four_kib() {
+    const EACH: usize = 50;
+    let task = |n: usize| {
+        json!({"name": "task", "id": format!("t{n}"), "args": {
+            "description": "Count", "prompt": "Count the files.", "subagent_type": "idle",
+        }})
+    };
+    let config = json!({
+        "workers": 0,
+        "models": [
+            {"name": "main", "provider": "scripted", "replies": [{"tool_calls": (0..EACH).map(task).collect::<Vec<_>>()}]},
+            {"name": "worker", "provider": "scripted", "replies": [{"hang": true}]},
+        ],
+        "title": {"enabled": false},
+        "subagents": {"custom_agents": {"idle": {"description": "Hangs", "system_prompt": "Hang.", "model": "worker"}}},
+    });
+    let runtime = Runtime::new(&config.to_string()).unwrap();
+    let places = json!({"config": {"max_running": EACH, "max_queued": 1000, "queue_timeout_seconds": 86_400}, "max_total_per_run": EACH});
+    let places = runtime.new_subagents(&places.to_string()).unwrap();
+    let request = json!({
+        "factory": "lead", "subagent_runtime": 1,
+        "configurable": {"subagent_enabled": true, "thinking_enabled": false, "max_total_subagents": EACH},
+    });
+    let find = |_| Ok(places.clone());
+    let agent = runtime
+        .new_assembly_with(&request.to_string(), &find)
+        .unwrap();
+    let begin = |stands: &dyn Fn() -> bool| {
+        let thread = runtime.open_thread("{}").unwrap();
+        let queue = runtime.new_queue("{}").unwrap();
+        let input =
+            json!({"input": {"messages": [{"role": "user", "content": "go"}]}, "stream": []});
+        let run = runtime.start_run(&agent, &thread, Some(&queue), &input.to_string());
+        let run = run.unwrap();
+        while !stands() {
+            queue.take(Wait::For(Duration::from_millis(1)), 0).unwrap();
+        }
+        (thread, queue, run)
+    };
+    let snapshot = || places.capacity().snapshot();
+    // The first takes all places, and the second is the first that waits.
+    let working = begin(&|| snapshot().running == EACH as u64);
+    let first = begin(&|| snapshot().queued == EACH as u64);
+    let waiting: Vec<_> = (2..6)
+        .map(|n| begin(&|| snapshot().queued == n * EACH as u64))
+        .collect();
+    let held = counting::held();
+    let mut kept = Vec::new();
+    for (thread, queue, run) in waiting {
+        run.submit(r#"{"op": "cancel"}"#).unwrap();
+        let Answer::Done(_) = run.wait(Wait::Forever).unwrap() else {
+            panic!("no result");
+        };
+        drop(run);
+        while let Answer::Done(_) = queue.take(Wait::For(Duration::ZERO), 0).unwrap() {}
+        kept.push((thread, queue));
+    }
+    assert_eq!(snapshot().queued, EACH as u64);
+    let each = (held - counting::held()) / (4 * EACH) as isize;
+    assert!((1000..=4096).contains(&each), "{each} bytes");
+    drop((working, first));
 }
