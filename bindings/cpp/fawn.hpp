@@ -997,6 +997,8 @@ public:
     [[nodiscard]] std::string_view run_id() const noexcept { return run_id_; }
     /// The thread it is of, likewise.
     [[nodiscard]] std::string_view thread_id() const noexcept { return thread_id_; }
+    /// The task call of the subagent that caused it, likewise; empty when the run itself did.
+    [[nodiscard]] std::string_view task_id() const noexcept { return task_id_; }
     /// When, in RFC 3339.
     [[nodiscard]] std::string_view at() const noexcept { return at_; }
     /// The text of its data, a JSON object.
@@ -1023,6 +1025,7 @@ private:
             if (name == "seq") seq_ = detail::to_number(value);
             else if (name == "run_id") run_id_ = detail::inside_string(value);
             else if (name == "thread_id") thread_id_ = detail::inside_string(value);
+            else if (name == "task_id") task_id_ = detail::inside_string(value);
             else if (name == "type") type_ = detail::inside_string(value);
             else if (name == "at") at_ = detail::inside_string(value);
             else if (name == "data") data_ = value;
@@ -1031,7 +1034,7 @@ private:
         return whole;
     }
 
-    std::string_view raw_, type_, run_id_, thread_id_, at_, data_;
+    std::string_view raw_, type_, run_id_, thread_id_, task_id_, at_, data_;
     std::uint64_t seq_ = 0;
 };
 
@@ -1426,7 +1429,7 @@ public:
     [[nodiscard]] std::chrono::milliseconds deadline() const noexcept {
         return std::chrono::milliseconds(says_ ? says_->deadline_ms : 0);
     }
-    /// The event that asked.
+    /// The event that asked: its run and thread, and the task call for which a subagent asks.
     [[nodiscard]] const event& asked() const noexcept {
         static const event none;
         return says_ ? says_->asked : none;

@@ -97,6 +97,8 @@ func (s *scanner) event(before *Event) (e Event, ok bool) {
 			e.RunID, ok = text(value, before.RunID)
 		case `"thread_id"`:
 			e.ThreadID, ok = text(value, before.ThreadID)
+		case `"task_id"`:
+			e.TaskID, ok = text(value, before.TaskID)
 		case `"type"`:
 			e.Type, ok = kind(value, before.Type)
 		case `"at"`:

@@ -24,7 +24,7 @@ func slowSplit(batch []byte) ([]Event, error) {
 		}
 		e := &events[n]
 		e.Raw, e.data = raw, members["data"]
-		for name, into := range map[string]any{"seq": &e.Seq, "run_id": &e.RunID, "thread_id": &e.ThreadID, "type": &e.Type, "at": &e.At} {
+		for name, into := range map[string]any{"seq": &e.Seq, "run_id": &e.RunID, "thread_id": &e.ThreadID, "task_id": &e.TaskID, "type": &e.Type, "at": &e.At} {
 			if text, ok := members[name]; ok {
 				if err := json.Unmarshal(text, into); err != nil {
 					return nil, err
@@ -118,7 +118,7 @@ func TestDataOfUnknownShape(t *testing.T) {
 func TestEventsOfALaterVersion(t *testing.T) {
 	for _, text := range hostile {
 		quoted, _ := json.Marshal(text)
-		later := fmt.Sprintf(`{"seq":1,"run_id":"r","thread_id":"t","task_id":%s,"type":"task_started","at":"2026-01-01T00:00:00Z",`+
+		later := fmt.Sprintf(`{"seq":1,"run_id":"r","thread_id":"t","task_id":%s,"type":"task_reviewed","at":"2026-01-01T00:00:00Z",`+
 			`"data":{"task_id":%s,"type":"run_end","deep":[[{%s:[]}]]}}`, quoted, quoted, quoted)
 		known := fmt.Sprintf(`{"task_id":%s,"later":{"seq":9,"type":[%s]},"seq":2,"type":"message_delta","data":{"text":%s,"new":[{}]},"last":null}`,
 			quoted, quoted, quoted)
@@ -129,14 +129,11 @@ func TestEventsOfALaterVersion(t *testing.T) {
 			t.Fatalf("%v: %s", err, batch)
 		}
 		e := events[0]
-		if raw, ok := e.Data().(json.RawMessage); !ok || string(raw) != string(e.RawData()) || e.Type != "task_started" || string(e.Raw) != later {
+		if raw, ok := e.Data().(json.RawMessage); !ok || string(raw) != string(e.RawData()) || e.Type != "task_reviewed" || string(e.Raw) != later {
 			t.Errorf("%+v", e)
 		}
-		var envelope struct {
-			TaskID string `json:"task_id"`
-		}
-		if err := json.Unmarshal(e.Raw, &envelope); err != nil || envelope.TaskID != strings.ToValidUTF8(text, "\ufffd") {
-			t.Errorf("%q, %v", envelope.TaskID, err)
+		if e.TaskID != strings.ToValidUTF8(text, "\ufffd") {
+			t.Errorf("%q", e.TaskID)
 		}
 		if delta, ok := events[1].Data().(*MessageDelta); !ok || delta.Text != envelope.TaskID || events[1].Seq != 2 || events[1].Type != EventMessageDelta {
 			t.Errorf("%+v", events[1])

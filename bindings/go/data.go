@@ -150,6 +150,8 @@ type HostCall struct {
 	Args json.RawMessage `json:"args"`
 	// ToolCallID is the id that the model gave the tool call that is asked for, or asked about; else empty.
 	ToolCallID string `json:"tool_call_id"`
+	// TaskID is the task call for which a subagent asks; empty when the run itself asks. It comes with the event.
+	TaskID string `json:"-"`
 	// DeadlineMS is how long the host has, from the event on.
 	DeadlineMS int64 `json:"deadline_ms"`
 	// IdempotencyKey is the same when the same call is asked again, by another process perhaps.
@@ -208,6 +210,61 @@ type AgentAssembled struct {
 	// Metadata is what runs of the agent are labelled with: model_name, agent_name, thinking_enabled and more.
 	Metadata Object `json:"metadata"`
 }
+
+// TaskStarted is the data of [EventTaskStarted].
+type TaskStarted struct {
+	// TaskID is the model's id of the task call. It may come again in a later run.
+	TaskID string `json:"task_id"`
+	// SubagentType is the name of the subagent.
+	SubagentType string `json:"subagent_type"`
+	// Description is what the agent calls the work; may be empty.
+	Description string `json:"description"`
+	// ModelName is the model that the subagent uses; may be empty.
+	ModelName string `json:"model_name"`
+}
+
+// String is the event's data as JSON text.
+func (s TaskStarted) String() string { return jsonText(s) }
+
+// TaskRunning is the data of [EventTaskRunning].
+type TaskRunning struct {
+	// TaskID is the model's id of the task call.
+	TaskID string `json:"task_id"`
+	// Message is a reply or a tool result of the subagent.
+	Message Message `json:"message"`
+	// MessageIndex counts them from 1.
+	MessageIndex uint64 `json:"message_index"`
+	// Usage is the sum of all model calls of the subagent so far; nil when none told of any.
+	Usage *Usage `json:"usage"`
+	// ModelName is the model that the subagent uses; may be empty.
+	ModelName string `json:"model_name"`
+}
+
+// String is the event's data as JSON text, with the message in the parts that its type has.
+func (r TaskRunning) String() string { return jsonText(r) }
+
+// TaskEnd is the data of the event that ends a delegation: exactly one for each that started.
+type TaskEnd struct {
+	// TaskID is the model's id of the task call.
+	TaskID string `json:"task_id"`
+	// Result is the whole result; empty without one.
+	Result string `json:"result,omitempty"`
+	// Error says why there is none; empty with one.
+	Error string `json:"error,omitempty"`
+	// StopReason is the limit that ended the work early: "token_capped", "turn_capped" or "loop_capped"; empty when none did.
+	StopReason string `json:"stop_reason,omitempty"`
+	// Scope of a cancelled one is "task" when it alone was ended, "run" when its run was.
+	Scope string `json:"scope,omitempty"`
+	// Reason is what was given with the cancel; may be empty.
+	Reason string `json:"reason,omitempty"`
+	// Usage is the sum of all model calls of the subagent; nil when none told of any.
+	Usage *Usage `json:"usage"`
+	// ModelName is the model that the subagent used; may be empty.
+	ModelName string `json:"model_name"`
+}
+
+// String is the event's data as JSON text.
+func (e TaskEnd) String() string { return jsonText(e) }
 
 // Message is a message in canonical form, in the parts that programs look at.
 type Message struct {
@@ -284,6 +341,8 @@ type Result struct {
 	// Steps counts model calls and sets of tool calls.
 	Steps int   `json:"steps"`
 	Usage Usage `json:"usage"`
+	// SubagentUsage are the tokens of its delegations, which are no part of Usage; nil when there were none.
+	SubagentUsage *Usage `json:"subagent_usage"`
 	// Message is the agent's last message, if the run succeeded.
 	Message *Message `json:"message"`
 	// HumanInput is what the run asked the user, if it ended with a question.

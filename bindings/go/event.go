@@ -43,6 +43,18 @@ const (
 	EventMiddleware = "middleware"
 	// EventAgentAssembled tells of a new assembly of the factory "lead"; data [AgentAssembled].
 	EventAgentAssembled = "agent_assembled"
+	// EventTaskStarted says that a subagent is to do a piece of work, when it has a place; data [TaskStarted].
+	EventTaskStarted = "task_started"
+	// EventTaskRunning is a message of a subagent; data [TaskRunning].
+	EventTaskRunning = "task_running"
+	// EventTaskCompleted says that a subagent has a result; data [TaskEnd].
+	EventTaskCompleted = "task_completed"
+	// EventTaskFailed says that a subagent has none; data [TaskEnd].
+	EventTaskFailed = "task_failed"
+	// EventTaskCancelled says that a delegation was ended; data [TaskEnd].
+	EventTaskCancelled = "task_cancelled"
+	// EventTaskTimedOut says that the time of a delegation was over; data [TaskEnd].
+	EventTaskTimedOut = "task_timed_out"
 	// EventRunEnd is the last event of a run; data [Result].
 	EventRunEnd = "run_end"
 )
@@ -55,6 +67,8 @@ type Event struct {
 	RunID string
 	// ThreadID is the thread of the run; empty for events of no run.
 	ThreadID string
+	// TaskID is the task call of the subagent that caused it; empty when the run itself did.
+	TaskID string
 	// Type says what happened, and what Data is.
 	Type string
 	// At is when.
@@ -120,6 +134,12 @@ func (e *Event) Data() any {
 		data = new(Log)
 	case EventMiddleware:
 		data = new(MiddlewareRecord)
+	case EventTaskStarted:
+		data = new(TaskStarted)
+	case EventTaskRunning:
+		data = new(TaskRunning)
+	case EventTaskCompleted, EventTaskFailed, EventTaskCancelled, EventTaskTimedOut:
+		data = new(TaskEnd)
 	case EventRunEnd:
 		data = new(Result)
 	default:
@@ -128,8 +148,11 @@ func (e *Event) Data() any {
 	if json.Unmarshal(e.data, data) != nil {
 		return e.data
 	}
-	if result, ok := data.(*Result); ok {
-		result.raw = e.data
+	switch data := data.(type) {
+	case *Result:
+		data.raw = e.data
+	case *HostCall:
+		data.TaskID = e.TaskID
 	}
 	return data
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +104,48 @@ func TestSubagentsLiveAsLongAsTheirConfiguration(t *testing.T) {
 		runtime.GC()
 		return !strings.Contains(string(must(rt.Stats())), `"subagents"`)
 	})
+}
+
+// A function knows for which subagent it works, and what is told of a delegation has types.
+func TestFunctionsKnowForWhomTheyWork(t *testing.T) {
+	nothingLeft(t)
+	worker := fawn.Object{"name": "worker", "provider": "scripted", "replies": []any{calls("look", fawn.Object{}), says("seen")}}
+	lead := fawn.Object{"name": "main", "provider": "scripted", "replies": []any{
+		fawn.Object{"tool_calls": []any{fawn.Object{"name": "task", "id": "t1", "args": fawn.Object{
+			"description": "Look", "prompt": "Look around.", "subagent_type": "scout"}}}},
+		calls("look", fawn.Object{}), says("done"),
+	}}
+	scout := fawn.Object{"description": "Looks", "system_prompt": "Look.", "model": "worker"}
+	rt := runtimeWith(t, fawn.Object{"models": []any{lead, worker}, "title": fawn.Object{"enabled": false},
+		"subagents": fawn.Object{"custom_agents": fawn.Object{"scout": scout}}})
+	var asked []string
+	agent := newAgent(t, rt, `{"factory":"lead","configurable":{"subagent_enabled":true}}`,
+		tool("look", func(ctx context.Context, _ json.RawMessage) (any, error) {
+			call, _ := fawn.CallInfo(ctx)
+			asked = append(asked, call.TaskID)
+			return "a tree", nil
+		}))
+	request := fawn.Object{"input": fawn.Object{"messages": []any{"go"}}, "stream": []string{"messages"}}
+	run := start(t, t.Context(), agent, newThread(t, rt), request)
+	var told []string
+	for event, err := range run.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch data := event.Data().(type) {
+		case *fawn.TaskStarted:
+			told = append(told, "started "+data.TaskID+" "+data.SubagentType+" "+data.Description+" "+data.ModelName)
+		case *fawn.TaskRunning:
+			told = append(told, "running "+data.TaskID+" "+data.Message.Type)
+		case *fawn.TaskEnd:
+			told = append(told, event.Type+" "+data.TaskID+" "+data.Result+data.StopReason)
+		case *fawn.HostCall:
+			told = append(told, "asked for "+data.TaskID+" "+event.TaskID)
+		}
+	}
+	want := []string{"started t1 scout Look worker", "running t1 ai", "asked for t1 t1", "running t1 tool", "running t1 ai",
+		"task_completed t1 seen", "asked for  "}
+	if !slices.Equal(told, want) || !slices.Equal(asked, []string{"t1", ""}) {
+		t.Errorf("%q, %q", told, asked)
+	}
 }

@@ -70,6 +70,8 @@ export interface CallContext {
   /** The same whenever the same question is asked again, also after a restart. */
   readonly idempotencyKey: string;
   readonly runId: string;
+  /** The `task` call for which a subagent asks; undefined when the run itself asks. */
+  readonly taskId: string | undefined;
   readonly threadId: string;
 }
 

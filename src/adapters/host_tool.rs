@@ -1,12 +1,16 @@
 //! A tool that the host runs: the call goes out as a host call, the answer comes back as the tool's outcome.
 
+use std::future::pending;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use crate::ports::call_key::call_key;
-use crate::ports::host::{AnswerCheck, HostCall, HostCallKind, HostReply, until_cancelled};
+use crate::ports::host::{
+    AnswerCheck, HostCall, HostCallKind, HostReply, RunContext, until_cancelled,
+};
 use crate::ports::host_answer::tool_answer;
+use crate::ports::signals::Halt;
 use crate::ports::tool::{
     McpOrigin, McpRouting, Tool, ToolInvocation, ToolOrigin, ToolOutcome, ToolSpec,
 };
@@ -101,6 +105,9 @@ impl Tool for HostTool {
         let mut handle = match opened {
             Ok(handle) => handle,
             Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
+            Err(error) if error.code == ErrorCode::QueueClosed => {
+                return given_up(&run, &call_id, error).await;
+            }
             Err(error) => return ToolOutcome::Failed(error.message),
         };
         loop {
@@ -118,6 +125,9 @@ impl Tool for HostTool {
                 }
                 Ok(HostReply::Refused(refusal)) => return ToolOutcome::Failed(refusal.message),
                 Err(error) if error.code == ErrorCode::Closed => return until_cancelled().await,
+                Err(error) if error.code == ErrorCode::QueueClosed => {
+                    return given_up(&run, &call_id, error).await;
+                }
                 Err(error) if error.code == ErrorCode::DeadlineExceeded => {
                     let seconds = self.deadline.as_secs_f64();
                     return ToolOutcome::Failed(format!("no answer within {seconds} s"));
@@ -126,6 +136,12 @@ impl Tool for HostTool {
             }
         }
     }
+}
+
+/// Ends the run, which nobody hears any more. The call stays open, so that a later run makes it.
+async fn given_up(run: &RunContext, call_id: &str, error: Error) -> ToolOutcome {
+    run.facts.signals.halt(call_id, Halt::Failed(error));
+    pending().await
 }
 
 /// Checks a tool's answer when the host hands it in, so that the host hears of a mistake at once and can mend it.

@@ -151,6 +151,7 @@ fn split(kind: Kind, handle: u64) -> Result<Parts, Error> {
         let what = match Kind::ALL.iter().find(|known| **known as u64 == named) {
             _ if handle == 0 => "0, which is none".to_owned(),
             Some(Kind::Subagents) => "one of a subagents object".to_owned(),
+            Some(Kind::Assembly) => "one of an assembly".to_owned(),
             Some(other) => format!("one of a {}", other.name()),
             None => "no handle of this library".to_owned(),
         };

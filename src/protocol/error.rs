@@ -200,7 +200,8 @@ pub struct ErrorPayload {
     pub status: i32,
     /// What went wrong, in words.
     pub message: String,
-    /// JSON pointer into what the caller sent; absent when the input is not at fault.
+    /// JSON pointer into what the caller sent; absent when the input is not at fault. One of more than 1,000 characters is cut
+    /// off there, and ends with `…`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Whether the same call may succeed later.
@@ -243,6 +244,9 @@ pub struct EndpointFailure {
     /// secrets and at most [`MAX_PROVIDER_CODE_CHARS`] characters.
     pub code: Option<String>,
 }
+
+/// Most characters of a path in an [`ErrorPayload`].
+const MAX_PATH_CHARS: usize = 1000;
 
 /// Most characters of [`EndpointFailure::code`].
 pub const MAX_PROVIDER_CODE_CHARS: usize = 100;
@@ -311,7 +315,7 @@ impl Error {
             code: self.code.name(),
             status: self.code.status(),
             message: self.message.clone(),
-            path: self.path.clone(),
+            path: self.path.as_deref().map(clipped),
             retryable: self.retryable,
             http_status: self.http_status(),
             provider_code: self.provider_code().map(str::to_owned),
@@ -320,9 +324,29 @@ impl Error {
     }
 }
 
+/// As much of a path as is told: the names in it are the caller's, and as long as they like.
+fn clipped(path: &str) -> String {
+    match path.char_indices().nth(MAX_PATH_CHARS) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_told_in_part_when_names_in_it_are_endless() {
+        let told = |name: &str| {
+            let error = Error::at(ErrorCode::UnknownMember, name, "unknown member");
+            error.below("/models/0").payload().path.unwrap_or_default()
+        };
+        assert_eq!(told("/ä"), "/models/0/ä");
+        let long = told(&format!("/{}", "ä".repeat(1 << 20)));
+        assert!(long.starts_with("/models/0/ää") && long.ends_with("ä…"));
+        assert_eq!(long.chars().count(), MAX_PATH_CHARS + 1);
+    }
 
     #[test]
     fn statuses_and_names_are_unique_and_negative() {

@@ -206,7 +206,7 @@ pub enum MultitaskStrategy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Before the next step begins; what was reported is stored.
+    /// Before the next step begins; messages and updates that were reported are stored.
     #[default]
     Sync,
     /// While the next step runs. Not available in this version.

@@ -250,10 +250,11 @@ impl Calls {
     }
 }
 
-fn queue_closed() -> Error {
+/// The queue of a run that needs the host is no more.
+pub fn queue_closed() -> Error {
     Error::new(
         ErrorCode::QueueClosed,
-        "the queue that the call went to was freed",
+        "the queue through which the run asks the host was freed",
     )
 }
 

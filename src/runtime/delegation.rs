@@ -6,6 +6,7 @@
 //!
 //! Source: DeerFlow's subagent executor and `task` tool, SUB-19 to SUB-42, RT-42 to RT-44.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +27,8 @@ use crate::ports::BoxFuture;
 use crate::ports::call_key::AskedCalls;
 use crate::ports::delegate::{Delegate, Delegation, DelegationEnd, SubagentRun};
 use crate::ports::host::RunFacts;
+use crate::ports::signals::Halt;
+use crate::protocol::error::ErrorCode;
 use crate::protocol::message::Kind;
 use crate::protocol::run::{Durability, RunRequest};
 use crate::state::Overlay;
@@ -135,7 +138,8 @@ impl Delegations {
         delegation: Box<Delegation>,
     ) -> DelegationEnd {
         let inner = &self.runtime.0;
-        let facts = &delegation.run.facts;
+        let caller = delegation.run.clone();
+        let facts = &caller.facts;
         // SUB-22: what identifies it to the outside is the run on whose behalf it works.
         let parent = &execution.parent;
         let run = Arc::new(RunShared::with_switch(
@@ -168,7 +172,17 @@ impl Delegations {
             secrets: None,
         };
         let outcome = task.outcome().await;
-        end_of(&task, child, &outcome)
+        match outcome.error {
+            // What the agent did with that would be for nobody either: its run ends, and its call stays open.
+            Some(error) if error.code == ErrorCode::QueueClosed => {
+                caller
+                    .facts
+                    .signals
+                    .halt(execution.task.task_id(), Halt::Failed(error));
+                pending().await
+            }
+            _ => end_of(&task, child, &outcome),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use super::calls::Calls;
+use super::calls::{Calls, queue_closed};
 use super::events::RunEvents;
 use super::goal_loop::{GoalLoop, Next};
 use super::guarded::{Guarded, catch};
@@ -144,6 +144,8 @@ impl RunTask {
             if self.shared.switch.is_cancelled() {
                 // Between steps; a machine that is at its end already stays as it is.
                 machine.cancel(None, Vec::new(), self.shared.switch.reason());
+            } else if self.has_lost_host() {
+                machine.halt(Vec::new(), Halt::Failed(queue_closed()));
             }
             let step = self.thread.with_state(|state| {
                 inject::point("agent");
@@ -335,6 +337,12 @@ impl RunTask {
             },
         })
         .await
+    }
+
+    /// Whether it needs the host, who has freed the queue: what it did from now on would be for nobody.
+    fn has_lost_host(&self) -> bool {
+        let queue = self.events.queue();
+        self.assembly.needs_host && queue.is_some_and(|queue| queue.is_closed())
     }
 
     /// A call through all wrappers.

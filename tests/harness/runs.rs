@@ -1308,3 +1308,49 @@ fn a_thread_that_another_process_deleted_is_stale_once_and_then_begins_anew() {
     assert_eq!(ended["status"], "success", "{ended}");
     std::fs::remove_dir_all(&folder).expect("removed");
 }
+
+/// A run that needs its queue ends when that is freed, in place of asking models for nobody; a call that is open then stays so,
+/// and a later run makes it.
+#[test]
+fn a_freed_queue_ends_a_run_that_waits_for_a_tool_and_a_later_one_makes_the_call() {
+    let call_of = |queue: &Queue| loop {
+        let Ok(Answer::Done(event)) = queue.take(LONG, 1) else {
+            panic!("no events");
+        };
+        let event: Value = serde_json::from_str::<Vec<Value>>(&event)
+            .unwrap()
+            .remove(0);
+        assert_ne!(event["type"], "run_end", "{event}");
+        if event["type"] == "host_call" {
+            return event["data"].clone();
+        }
+    };
+    let reply = json!({"ok": {"tool_calls": [{"id": "c", "name": "get_weather", "args": {"city": "Oslo"}}]}});
+    for config in BOTH {
+        let runtime = runtime(config);
+        let agent = weather_agent(&runtime);
+        let (thread, first) = (thread(&runtime, "t"), queue(&runtime));
+        let run = start(&runtime, &agent, &thread, Some(&first), &hello());
+        let model = call_of(&first)["call_id"].as_u64().unwrap();
+        let finished = runtime.finish(model, &reply.to_string());
+        assert_eq!(finished, Ok(Answer::Done(())));
+        let asked = call_of(&first);
+        assert_eq!(asked["name"], "get_weather");
+        first.close();
+        let end = result(&run);
+        assert_eq!(end["status"], "error", "{end}");
+        assert_eq!(end["error"]["code"], "queue_closed", "{end}");
+
+        let second = queue(&runtime);
+        let run = start(&runtime, &agent, &thread, Some(&second), &json!({}));
+        let again = call_of(&second);
+        assert_eq!(
+            (&again["name"], &again["idempotency_key"]),
+            (&asked["name"], &asked["idempotency_key"])
+        );
+        let id = again["call_id"].as_u64().unwrap();
+        runtime.finish(id, r#"{"ok": "18 degrees"}"#).unwrap();
+        answer_all(&runtime, &second, vec![json!({"content": "Mild."})]);
+        assert_eq!(result(&run)["status"], "success");
+    }
+}

@@ -512,6 +512,42 @@ fn sub_42_u7_a_cancelled_run_ends_its_subagents_at_once_and_leaves_nothing_behin
     }
 }
 
+/// Nobody hears of the work any more: neither the subagent nor its agent goes on, and a later run delegates again.
+#[test]
+fn a_freed_queue_ends_a_run_whose_subagent_asks_and_the_task_call_stays_open() {
+    for workers in [0, 2] {
+        let runtime = runtime(workers, json!({}));
+        let agent = lead(&runtime, None);
+        let mut play = Play::new(&runtime);
+        play.start(&agent, "Go");
+        let call = play.call();
+        play.finish(&call["data"], &calls(json!([task("t1")])));
+        let call = play.call();
+        play.finish(
+            &call["data"],
+            &calls(json!([{"name": "look", "args": {}, "id": "l1"}])),
+        );
+        assert_eq!(play.call()["data"]["name"], "look");
+        play.queue.close();
+        let Answer::Done(end) = play.run.take().unwrap().wait(Wait::Forever).unwrap() else {
+            panic!("no result");
+        };
+        let end: Value = serde_json::from_str(&end).unwrap();
+        assert_eq!(end["error"]["code"], "queue_closed", "{end}");
+        assert!(play.results().is_empty(), "the call stays open");
+
+        play.queue = runtime.new_queue("{}").unwrap();
+        let run = runtime.start_run(&agent, &play.thread, Some(&play.queue), "{}");
+        play.run = Some(run.unwrap());
+        let call = play.call();
+        assert_eq!(call["data"]["name"], "worker", "nobody asks the lead again");
+        play.finish(&call["data"], &says("Seen."));
+        assert_eq!(play.finish_run(|_| says("Done."))["status"], "success");
+        let kwargs = &play.results()["t1"]["additional_kwargs"];
+        assert_eq!(kwargs["subagent_status"], "completed");
+    }
+}
+
 #[test]
 fn u8_sub_58_a_child_that_goes_round_in_circles_is_stopped_and_its_agent_hears_of_it() {
     let runtime = runtime(0, json!({}));

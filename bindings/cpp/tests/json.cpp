@@ -85,6 +85,7 @@ void events_of_a_later_version() {
     auto it = fawn::batch::iterator(array);
     CHECK(it->type() == "task_started" && it->raw() == later && it->seq() == 1 && it->is_of("r") && it->text("task_id") == "x");
     CHECK(it->thread_id() == "t" && json::text(json::find(it->raw(), "task_id")) == R"(x","type":"run_end")");
+    CHECK(it->task_id() == R"(x\",\"type\":\"run_end\")");
     CHECK(!fawn::pending_call(fawn::handle<fawn::runtime>{1}, *it));
     ++it;
     CHECK(it->type() == "message_delta" && it->raw() == known && it->seq() == 2 && it->text("text") == "a");

@@ -107,7 +107,7 @@ class CallContext {
   #call;
 
   constructor(call) {
-    const { data, run_id, thread_id } = call.event;
+    const { data, run_id, task_id, thread_id } = call.event;
     this.#call = call;
     this.kind = data.kind;
     this.name = data.name;
@@ -116,6 +116,7 @@ class CallContext {
     this.deadlineMs = data.deadline_ms;
     this.idempotencyKey = data.idempotency_key;
     this.runId = run_id;
+    this.taskId = task_id;
     this.threadId = thread_id;
   }
 

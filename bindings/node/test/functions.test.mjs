@@ -261,3 +261,20 @@ test('handlers of a sandbox or a memory that are none', (t) => {
   assert.throws(given({ memory: { Add() {} } }), { code: 'unknown_member', path: '/memory/Add' });
   assert.throws(given({ memory: {} }), { code: 'unknown_member', path: '/memory' });
 });
+
+test('a function knows for which subagent it works', async (t) => {
+  const work = { description: 'Look', prompt: 'Look around.', subagent_type: 'scout' };
+  const runtime = open(t, {
+    models: [
+      scripted({ tool_calls: [{ name: 'task', id: 't1', args: work }] }, calls('look'), { content: 'done' }),
+      { ...scripted(calls('look'), { content: 'seen' }), name: 'worker' },
+    ],
+    title: { enabled: false },
+    subagents: { custom_agents: { scout: { description: 'Looks', system_prompt: 'Look.', model: 'worker' } } },
+  });
+  const asked = [];
+  const look = tool('look', (_, { taskId }) => (asked.push(taskId), 'a tree'));
+  const agent = runtime.assembly({ factory: 'lead', configurable: { subagent_enabled: true }, tools: [look] });
+  const { status, said } = await ran(runtime, agent);
+  assert.deepEqual([status, said, asked], ['success', 'done', ['t1', undefined]]);
+});

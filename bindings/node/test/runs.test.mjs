@@ -75,7 +75,7 @@ both('tools are functions: values, promises, objects, nothing', async (t, runtim
   assert.deepEqual(args, { n: 1, text: 'é' });
   assert.ok(Number.isSafeInteger(callId));
   assert.match(idempotencyKey, /^tools\//);
-  assert.deepEqual(context, { kind: 'tool', name: 'echo', toolCallId: 'call_0_0', deadlineMs: 600_000, runId: 'r1', threadId: 'tools' });
+  assert.deepEqual(context, { kind: 'tool', name: 'echo', toolCallId: 'call_0_0', deadlineMs: 600_000, runId: 'r1', taskId: undefined, threadId: 'tools' });
 });
 
 both('what a tool throws is what the model reads', async (t, runtime) => {

@@ -209,7 +209,7 @@ pub const EVENT_TYPES: &[EventType] = &[
                         "type": "object",
                     },
                     "tool_call_id": {"description": "The model's id of the tool call that is asked for, or asked about.", "type": ["string", "null"]},
-                    "deadline_ms": {"description": "How long the answer may take.", "type": "integer", "minimum": 0},
+                    "deadline_ms": {"description": "How long the answer may take. The run, or the subagent that asks, may end before; then host_call_cancelled says so.", "type": "integer", "minimum": 0},
                     "idempotency_key": {
                         "description": "The same whenever the same question is asked again, also after a restart.",
                         "type": "string",
