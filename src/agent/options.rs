@@ -7,9 +7,44 @@ use super::selection::AgentSelection;
 use crate::protocol::agent_record::AgentRecord;
 use crate::protocol::app_config::{AppConfig, MAX_RUNNING_SUBAGENTS, MAX_TOTAL_SUBAGENTS};
 use crate::protocol::config::{DEFAULT_RECURSION_LIMIT, MAX_RECURSION_LIMIT};
+use crate::protocol::decode::nearest;
 use crate::protocol::error::{Error, ErrorCode};
+use crate::protocol::json::pointer_token;
 use crate::protocol::request_secrets::{RequestSecrets, SECRETS};
 use crate::protocol::warning::{Warning, Warnings};
+
+/// What this library looks for in a request; all else is somebody else's.
+const OPTIONS: &[&str] = &[
+    "agent_name",
+    "authz_attributes",
+    "channel_name",
+    "channel_user_id",
+    "disable_clarification",
+    "interaction_mode",
+    "is_bootstrap",
+    "is_internal",
+    "is_plan_mode",
+    "max_concurrent_subagents",
+    "max_total_subagents",
+    "model",
+    "model_name",
+    "non_interactive",
+    "oauth_id",
+    "oauth_provider",
+    "reasoning_effort",
+    "run_id",
+    "secrets",
+    "subagent_enabled",
+    "thinking_enabled",
+    "thread_id",
+    "user_id",
+    "user_role",
+];
+
+/// Shorter names are near to too many others.
+const MIN_MISSPELT_CHARS: usize = 6;
+/// Most misspelt names that are told of.
+const MAX_MISSPELT: usize = 10;
 
 /// The channel whose requests come from outside.
 const WEBHOOK_CHANNEL: &str = "github";
@@ -125,6 +160,7 @@ impl LeadOptions {
                 "configurable and context were both given; where both have a member, context's counts",
             );
         }
+        tell_misspelt(sections, &mut warnings);
         let requested_model = requested_model(sections)?;
         let own_model = agent.and_then(|agent| agent.model.clone());
         let may_delegate = agent.is_none_or(|agent| {
@@ -237,6 +273,27 @@ impl LeadOptions {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
+    }
+}
+
+/// Warns of members that have nearly the name of an option. They may be somebody else's, so that they are no error.
+fn tell_misspelt(sections: Sections<'_>, warnings: &mut Warnings) {
+    let is_misspelt = |(section, name): (&'static str, &'_ str)| {
+        let is_passed = name.len() < MIN_MISSPELT_CHARS || name.starts_with("__");
+        let meant = (!is_passed && !OPTIONS.contains(&name))
+            .then(|| nearest(name, OPTIONS))
+            .flatten()?;
+        Some(format!(
+            "/{section}/{} is not looked at; did you mean {meant:?}?",
+            pointer_token(name)
+        ))
+    };
+    for text in sections
+        .members()
+        .filter_map(is_misspelt)
+        .take(MAX_MISSPELT)
+    {
+        warnings.add(Warning::OptionMisspelt, text);
     }
 }
 

@@ -75,6 +75,14 @@ impl<'a> Sections<'a> {
         member("configurable", self.configurable, name)
     }
 
+    /// The members of both, with the name of the section.
+    pub(super) fn members(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let of = |section, members: &'a Map<String, Value>| {
+            members.keys().map(move |name| (section, name.as_str()))
+        };
+        of("configurable", self.configurable).chain(of("context", self.context))
+    }
+
     /// Where a member stands; `otherwise` where it does not.
     pub fn path_of(&self, name: &str, otherwise: &str) -> String {
         let member = self.get(name).filter(|member| !member.value.is_null());

@@ -240,18 +240,20 @@ pub fn unknown_member(name: &str, known: &[&str]) -> Error {
 /// Most names that an error tells.
 const MAX_TOLD: usize = 50;
 
+/// The known name that this one is meant to be, by the look of it.
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let near = known.iter().map(|k| (distance(name, k), *k)).min();
+    let near = near.filter(|(d, k)| {
+        let longest = name.chars().count().max(k.len());
+        *d <= 2 && *d < longest
+    });
+    near.map(|(_, near)| near)
+}
+
 /// What to try instead of a name that is not known: the nearest one, or all of them.
 pub fn hint(name: &str, known: &[&str]) -> String {
-    let near = known
-        .iter()
-        .map(|k| (distance(name, k), *k))
-        .min()
-        .filter(|(d, k)| {
-            let longest = name.chars().count().max(k.len());
-            *d <= 2 && *d < longest
-        });
-    match near {
-        Some((_, near)) => format!("; did you mean {near:?}?"),
+    match nearest(name, known) {
+        Some(near) => format!("; did you mean {near:?}?"),
         None if known.is_empty() => "; there are none here".to_owned(),
         None if known.len() > MAX_TOLD => {
             format!(

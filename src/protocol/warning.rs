@@ -42,6 +42,8 @@ pub enum Warning {
     SkillSecretsMissing,
     /// A custom agent's record could not be read where its memory policy was asked for; memory stays on (CA-9).
     AgentUnreadable,
+    /// A member of `configurable` or `context` has nearly the name of an option, and is none.
+    OptionMisspelt,
     /// A setting of subagents is hardly meant as it stands: it names a tool or a subagent that there is not, or has no effect.
     SubagentSettingDoubtful,
     /// A reply delegates, and nobody says in which run: all delegations of the thread count (LIM-4).
@@ -114,6 +116,7 @@ impl Warning {
             Warning::SkillsUnreadable => "skills_unreadable",
             Warning::SkillSecretsMissing => "skill_secrets_missing",
             Warning::AgentUnreadable => "agent_unreadable",
+            Warning::OptionMisspelt => "option_misspelt",
             Warning::SubagentSettingDoubtful => "subagent_setting_doubtful",
             Warning::SubagentRunUnknown => "subagent_run_unknown",
             Warning::SafetyTermination => "safety_termination",

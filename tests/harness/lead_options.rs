@@ -170,6 +170,41 @@ fn context_is_laid_over_configurable() {
     assert_eq!(codes, [Warning::ContextWins]);
 }
 
+/// Members that nobody here knows are somebody else's (RC-6), but for those that only look like it.
+#[test]
+fn names_that_are_nearly_options_are_told_of() {
+    let told = |configurable: Value, context: Value| {
+        let found = resolve(configurable, context, &AppConfig::default(), None);
+        let (options, warnings) = found.unwrap();
+        assert_eq!(options.max_total_subagents, 6);
+        let told = warnings
+            .iter()
+            .filter(|(warning, _)| *warning == Warning::OptionMisspelt);
+        told.map(|(_, text)| text.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(
+            json!({"max_total_subagent": 3, "subagents_enabled": true, "tenant": "x", "thread_ids": []}),
+            json!({}),
+        ),
+        [
+            "/configurable/max_total_subagent is not looked at; did you mean \"max_total_subagents\"?",
+            "/configurable/subagents_enabled is not looked at; did you mean \"subagent_enabled\"?",
+            "/configurable/thread_ids is not looked at; did you mean \"thread_id\"?",
+        ]
+    );
+    assert_eq!(
+        told(json!({}), json!({"modell_name": "x"})),
+        ["/context/modell_name is not looked at; did you mean \"model_name\"?"]
+    );
+    let strangers = json!({"checkpoint_ns": "", "__agent_name": "x", "mode": 1, "model": null, "x".repeat(1 << 16): 1});
+    assert_eq!(told(strangers, json!({})), [""; 0]);
+    let many: Map<String, Value> = ('a'..='z')
+        .map(|letter| (format!("user_rol{letter}"), Value::Null))
+        .collect();
+    assert_eq!(told(many.into(), json!({})).len(), 10);
+}
+
 /// RC-6: members of the platform's own never come from outside.
 #[test]
 fn members_with_two_underscores_are_not_seen() {

@@ -1170,7 +1170,7 @@ export type HostCallData = {
   args: Record<string, unknown>;
   /** The model's id of the tool call that is asked for, or asked about. */
   tool_call_id: string | null;
-  /** How long the answer may take. */
+  /** How long the answer may take. The run, or the subagent that asks, may end before; then host_call_cancelled says so. */
   deadline_ms: number;
   /** The same whenever the same question is asked again, also after a restart. */
   idempotency_key: string;
