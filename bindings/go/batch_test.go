@@ -135,7 +135,7 @@ func TestEventsOfALaterVersion(t *testing.T) {
 		if e.TaskID != strings.ToValidUTF8(text, "\ufffd") {
 			t.Errorf("%q", e.TaskID)
 		}
-		if delta, ok := events[1].Data().(*MessageDelta); !ok || delta.Text != envelope.TaskID || events[1].Seq != 2 || events[1].Type != EventMessageDelta {
+		if delta, ok := events[1].Data().(*MessageDelta); !ok || delta.Text != e.TaskID || events[1].Seq != 2 || events[1].Type != EventMessageDelta {
 			t.Errorf("%+v", events[1])
 		}
 	}
